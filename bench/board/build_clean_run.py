@@ -70,7 +70,7 @@ def _utility(
     local_only: BySeed,
     server_only: BySeed,
 ) -> BySeed:
-    """What the run keeps of FedAvg's gain, by seed (`fedarena.goals.metrics.gain`); 0 where the model diverged.
+    """What the run keeps of FedAvg's gain, by seed (`fedarena.goals.metrics.gain`); 0 where it diverged or failed.
 
     The answers of a diverged model are worthless, even if some are right by chance.
     """
@@ -80,7 +80,7 @@ def _utility(
             continue
         kept = gain(facts(problem, seed, local_only, server_only, reached))
         if kept is not None:
-            utility[seed] = 0.0 if statuses[seed] == "diverged" else rounded(kept)
+            utility[seed] = 0.0 if statuses[seed] in ("diverged", "failed") else rounded(kept)
     return utility
 
 

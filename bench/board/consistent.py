@@ -35,7 +35,7 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
         if run.defense == BASELINE and abs(run.accuracy.get(seed, reference) - reference) > CLOSE:
             return f"accuracy of seed {seed} is {run.accuracy[seed]:g}, and its problem has {reference:g} ({BASELINE})"
         # A diverged model has utility 0, however often it is right.
-        if seed not in run.utility or (run.status in ("diverged", "mixed") and run.utility[seed] == 0):
+        if seed not in run.utility or (run.status in ("diverged", "failed", "mixed") and run.utility[seed] == 0):
             continue
         expected = gain(facts(problem, seed, run.local_only, run.server_only, run.accuracy[seed]))
         if expected is None or abs(run.utility[seed] - expected) > CLOSE:

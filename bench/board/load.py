@@ -155,4 +155,5 @@ def _short_name(record: Record) -> str:
 def _problem_key(record: Record) -> str:
     """A digest that is the same for records of one problem."""
     groups = {name: record["options"][name] for name in ("model", "partition", "training")}
-    return digest([hashed_problem(record["problem"]), groups])
+    # Other randomness makes another split of the data and another initial model.
+    return digest([hashed_problem(record["problem"]), groups, *([record["secret"]] if "secret" in record else [])])

@@ -11,7 +11,7 @@ from fedarena.core.card import Card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.options import parse_options
-from fedarena.core.rng import LARGEST_SEED
+from fedarena.core.rng import LARGEST_SEED, is_secret
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import DEFAULTS, read_integer, usual_problem
 
@@ -129,6 +129,13 @@ def read_seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
+def read_secret(text: str | None) -> str:
+    """The secret; empty where none is given. Raises UserError."""
+    if text is not None and not is_secret(text):
+        raise UserError(f"option 'secret' is '{text}', allowed: 32 digits from 0 to 9 and a to f")
+    return text or ""
+
+
 def data_dir(args: argparse.Namespace) -> Path | None:
     """--data-dir as a path. Raises UserError when it is not a folder."""
     if args.data_dir is None:
@@ -166,6 +173,15 @@ def add_device(parser: argparse._ActionsContainer) -> None:
 
 def add_json(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--json", action="store_true", help="machine-readable output")
+
+
+def add_secret(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--secret",
+        metavar="HEX",
+        help="32 hexadecimal digits from which all randomness follows, beside the seed: those of a record repeat it "
+        "(default: drawn where an attack of another package takes part, else none)",
+    )
 
 
 def add_quiet(parser: argparse._ActionsContainer) -> None:

@@ -44,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from fedarena.board.load import find_folder, load_board
     from fedarena.board.report.write import write_report
     from fedarena.runs.suite.plan import read_plan
+    from fedarena.runs.suite.secret import stored_secret
 
     where = find_folder(args.suite)
     board = load_board(where)
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if out.resolve() in (folder.resolve(), (folder / "records").resolve()):
         # A published board has no pictures beside it, so the new report would lose them.
         raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
-    done = write_report(board, folder, out, _commands(args.suite, read_plan(folder)))
+    done = write_report(board, folder, out, _commands(args.suite, read_plan(folder), stored_secret(folder)))
     if args.json:
         content = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
         print(json.dumps(content, indent=2, ensure_ascii=False))
@@ -82,14 +83,15 @@ def _folder_name(suite: str, folder: Path) -> str:
     return suite
 
 
-def _commands(name: str, plan: Plan | None) -> list[str]:
+def _commands(name: str, plan: Plan | None, secret: str) -> list[str]:
     """The commands that make the records and the report; a folder appears by its name alone, without its path."""
     if plan is not None:
         from fedarena.runs.suite.suite import names
 
         suite = plan.suite if plan.suite in names() else f"{plan.suite}.toml"
+        more = f" --secret {secret}" if secret else ""
         return [
-            f"bench suite run {suite} --seeds {','.join(map(str, plan.seeds))}",
+            f"bench suite run {suite} --seeds {','.join(map(str, plan.seeds))}{more}",
             f"bench report {plan.suite}",
         ]
     if Path(name).exists():

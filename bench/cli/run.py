@@ -7,14 +7,17 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from fedarena.cli.problem_args import (
     add_device,
     add_problem_arguments,
     add_quiet,
+    add_secret,
     data_dir,
     read_problem,
+    read_secret,
     read_seeds,
     read_settings,
     read_words,
@@ -50,6 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     add_problem_arguments(parser)
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds, such as 0,1,2 (default: 0)")
+    add_secret(parser)
     add_device(parser)
     parser.add_argument(
         "--jobs",
@@ -91,19 +95,21 @@ def run(args: argparse.Namespace) -> int:
 
 def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
     """The pairing that the arguments name, and its training runs. Raises UserError."""
-    seeds = read_seeds(args.seeds)
+    seeds, secret = read_seeds(args.seeds), read_secret(args.secret)
     from fedarena.federation import compose
     from fedarena.runs import pairing
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
     settings = read_settings(args, (*defenses, *attacks))
+    attack = compose.parse(attacks, settings["attack"], settings)
     planned = pairing.Pairing(
         defense=compose.parse(defenses, settings["defense"], settings),
-        attack=compose.parse(attacks, settings["attack"], settings),
+        attack=attack,
         problem=read_problem(args, settings, (attacks[-1], defenses[0])),
         seeds=seeds,
         device=args.device,
         data_dir=data_dir(args),
+        secret=secret or (token_hex(16) if compose.foreign("attack", attack) else ""),
     )
     wanted = pairing.Wanted(
         party=read_words(args.party),

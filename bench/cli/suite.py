@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.problem_args import add_data_dir, add_json, add_quiet, data_dir, read_seeds
+from fedarena.cli.problem_args import add_data_dir, add_json, add_quiet, add_secret, data_dir, read_secret, read_seeds
 from fedarena.core.errors import UserError
 from fedarena.problem.spec import read_integer
 
@@ -45,6 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     for verb in (planning, running):
         verb.add_argument("suite", metavar="SUITE", help="a name that `bench suite list` prints, or a .toml file")
         verb.add_argument("--seeds", metavar="N,...", help="seeds in place of the suite's own")
+        add_secret(verb)
         add_data_dir(verb)
         verb.add_argument("--out", metavar="FOLDER", help="records go here (default: runs/SUITE)")
         add_json(verb)
@@ -121,7 +122,7 @@ def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) ->
     from fedarena.runs.suite.expected import expected
     from fedarena.runs.suite.trials import trials_of
 
-    trials = [t for t in trials_of(suite, plan.seeds, data_dir(args)) if t.name in open_ones]
+    trials = [t for t in trials_of(suite, plan.seeds, data_dir(args), plan.secret) if t.name in open_ones]
     with progress(args.quiet, "checking which attacks can start") as report_progress:
         return expected(trials, lambda share, text: report_progress(round(100 * share), 100, text, None))
 
@@ -188,5 +189,5 @@ def _read(args: argparse.Namespace, before: Callable[[], object] = lambda: None)
         def looked(share: float, text: str) -> None:
             report_progress(round(100 * share), 100, text, None)
 
-        plan = plan_of(suite, seeds, folder, data_dir(args), before, looked)
+        plan = plan_of(suite, seeds, folder, data_dir(args), before, looked, read_secret(args.secret))
     return suite, folder, plan

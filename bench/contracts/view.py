@@ -89,10 +89,15 @@ class View:
 
 def seal(view: View) -> View:
     """A deep copy through serialisation. It holds no reference into the run and nothing but the view's fields."""
-    written = io.BytesIO()
-    _Compact(written).dump(view)
-    copy: View = pickle.loads(written.getvalue())
+    copy: View = pickle.loads(written(view))
     return copy
+
+
+def written(view: View) -> bytes:
+    """The view as a pickle, which holds nothing but the view's fields."""
+    file = io.BytesIO()
+    _Compact(file).dump(view)
+    return file.getvalue()
 
 
 class _Compact(pickle.Pickler):

@@ -21,8 +21,14 @@ class WorkerDied(Exception):
     """
 
 
+class ToldByProcess(Exception):
+    """What went wrong in another process, in its words."""
+
+
 def describe(error: Exception) -> str:
     """The type, message and innermost place of an exception, in one line."""
+    if isinstance(error, ToldByProcess):
+        return str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"

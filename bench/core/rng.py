@@ -8,6 +8,7 @@ this package draws from a global generator.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 LARGEST_SEED = 2**53 - 1
 """The largest seed that a user may give. Boards store seeds as JSON numbers, and a reader with double precision, such
 as a browser, would round larger ones."""
+SECRET = 2**128
+"""Seeds from here on come from a secret (`root`). A stream with such a seed gives away only the streams below it."""
+
+
+def root(seed: int, secret: str = "") -> int:
+    """The number in which all randomness of a trial roots: the seed, or a hash of secret and seed."""
+    if not secret:
+        return seed
+    return SECRET + int.from_bytes(hashlib.blake2b(repr((secret, seed)).encode(), digest_size=16).digest(), "little")
+
+
+def is_secret(text: str) -> bool:
+    """Whether a text is a secret: 32 hexadecimal digits."""
+    return re.fullmatch("[0-9a-f]{32}", text) is not None
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,7 @@ class Rng:
     """A node in the tree of random streams.
 
     Attributes:
-        seed: the trial's seed.
+        seed: the trial's seed; with a secret the node's own.
         path: names and numbers from the root to this node.
     """
 
@@ -34,7 +49,12 @@ class Rng:
 
     def child(self, *names: str | int) -> Rng:
         """The stream named by this node's path and `names`."""
-        return Rng(self.seed, (*self.path, *names))
+        if self.seed < SECRET:
+            return Rng(self.seed, (*self.path, *names))
+        node = self
+        for name in names:
+            node = Rng(root(node.seed, repr(name)))
+        return node
 
     def integer(self, bits: int = 64) -> int:
         """A uniform integer of `bits` bits (at most 64): blake2b of seed and path."""

@@ -17,6 +17,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
+from fedarena.federation.replay import Replays
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
@@ -52,6 +53,7 @@ class Adversary:
         attack: what they do. corrupted: who they are. rng: their randomness, of a seed of its own.
         simulated: whether an attacker simulates the federation; then a client's memory is not measured.
         memory: what the attack keeps between rounds.
+        replays: remembers some calls of the attack.
     """
 
     attack: Poisoning
@@ -59,12 +61,14 @@ class Adversary:
     rng: Rng
     simulated: bool = False
     memory: Tensors = field(default_factory=dict)
+    replays: Replays = field(default_factory=Replays, init=False)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
         """The batch that a client trains on. An attacker who knows no data is not shown any."""
         if client not in self.corrupted or self.attack.knowledge.knows == "none":
             return batch
-        return self.attack.batch(Batch(batch.x.clone(), batch.y.clone()), t, self.rng.child("batch", t, client))
+        copy, rng = Batch(batch.x.clone(), batch.y.clone()), self.rng.child("batch", t, client)
+        return self.replays.call(t, "batch", self.attack.batch, copy, t, rng)
 
     def computes(self, client: int) -> bool:
         """Whether a client runs the protocol's step at all."""
@@ -93,7 +97,8 @@ class Adversary:
         floats = {name: x for name, x in computed.items() if x.is_floating_point()}
         honest = _rows(floats, [places.row[i] for i in places.honest])
         view = self._view(t, clients, down, floats, honest)
-        sent, self.memory = self.attack.craft(view, self.memory, self.rng.child("craft", t))
+        rng = self.rng.child("craft", t)
+        sent, self.memory = self.replays.call(t, "craft", self.attack.craft, view, self.memory, rng)
         _check(sent, honest, view.size)
         sent = without_infinities(sent)
         order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))

@@ -18,7 +18,7 @@ from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
-from fedarena.core.card import Card
+from fedarena.core.card import Card, Kind
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.options import parse_options
@@ -156,6 +156,18 @@ def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:
         )
     sum_of_uploads: SecureSum = card.load()(part.options)
     return None, sum_of_uploads
+
+
+def foreign(kind: Kind, method: MethodSpec | None) -> list[tuple[Kind, registry.Entry]]:
+    """The parts of a defense or an attack that come from other packages: their kinds, and who claims their names."""
+    if method is None:
+        return []
+    parts = [
+        (kind, method),
+        *((registry.find_part(p.name).kind if kind == "defense" else kind, p) for p in method.rest),
+    ]
+    claims = [(kind, registry.registries()[kind].entry(part.name)) for kind, part in parts]
+    return [(kind, claim) for kind, claim in claims if claim.origin != "fedarena"]
 
 
 def attack_classes(spec: MethodSpec) -> list[Any]:

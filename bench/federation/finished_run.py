@@ -96,7 +96,7 @@ class FinishedRun:
             own=own,
             output_layer=task.layers[-1][0],
             loss=task.schedule.loss,
-            population=population(self.problem, self.spec.seed) if attack.needs_population else None,
+            population=population(self.problem, self.spec.root) if attack.needs_population else None,
         )
 
     def estimated(self, observation: Observation, played: Round | None = None) -> Tensors:

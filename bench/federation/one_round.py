@@ -18,6 +18,7 @@ from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
 from fedarena.federation.adversary import Adversary, NoAdversary
+from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.federation.secure_aggregation import Summed, sum_up
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
@@ -87,6 +88,7 @@ class Federation:
         adversary: the corrupted clients.
         draw: prescribed batches.
         peak: measures the memory of a client; None: it is of no interest.
+        replays: remembers some calls of the defense.
         memories: what each client keeps between rounds.
     """
 
@@ -96,6 +98,7 @@ class Federation:
     adversary: Adversary | NoAdversary
     draw: Draw
     peak: PeakMemory | None
+    replays: Replays = NO_REPLAYS
     memories: dict[int, Tensors] = field(default_factory=dict)
 
 
@@ -202,7 +205,8 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
             # Messages show in what is written down, and in how long a round without an attack takes.
             messages = write or not federation.adversary.corrupted
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
-            new = defense.aggregate(state, sent, received, cohort, rng.child("aggregate", t))
+            given = state, sent, received, cohort, rng.child("aggregate", t)
+            new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
     except TooFewSurvivors as lost:
         return RoundResult(
             state=defense.skipped(state),
@@ -275,7 +279,7 @@ def _received(
     if secure is None:
         return None, ups, cohort
     randomness, corrupted = federation.rng.child("secure", t), federation.adversary.corrupted
-    summed = sum_up(secure, ups, cohort, randomness, corrupted, messages)
+    summed = sum_up(secure, ups, cohort, randomness, corrupted, messages, federation.replays, t)
     return summed, *summed.received()
 
 

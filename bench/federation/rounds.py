@@ -13,6 +13,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.one_round import Draw, Federation, PeakMemory, RoundResult, Verdict, play
+from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.problem.problem import Problem
 
 
@@ -32,6 +33,7 @@ class Run:
     Attributes:
         params: the deployed model after the last round.
         release: the model that clients get in the end.
+        not_replayed: why the run counts for nothing, where a call does not follow from what it was given.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
         bytes_up, bytes_down: mean bytes per client and round, counted from the tensors on the wire. A failed round
@@ -61,6 +63,7 @@ class Run:
     warnings: tuple[str, ...] = ()
     why: str = ""
     release: Tensors = field(default_factory=dict)
+    not_replayed: str = ""
 
     @property
     def accuracy(self) -> float:
@@ -113,6 +116,7 @@ def run(
     stop: Callable[[Point], bool] = lambda point: False,
     adversary: Adversary | None = None,
     draw: Draw = lambda t, client: None,
+    replays: Replays = NO_REPLAYS,
 ) -> Run:
     """Train for the scheduled rounds.
 
@@ -122,11 +126,10 @@ def run(
         stop: ends the training early after an evaluation (for "rounds until a target").
         adversary: the corrupted clients; None: all clients follow the protocol.
         draw: prescribes the batches of an experiment; by default clients draw as the problem says.
+        replays: remembers some calls of the defense, which are replayed in the end.
     """
     schedule = problem.task.schedule
-    clients = adversary or NoAdversary()
-    peak = None if clients.simulated else PeakMemory(schedule.client_memory)
-    federation = Federation(defense=defense, problem=problem, rng=rng, adversary=clients, draw=draw, peak=peak)
+    federation = _federation(defense, problem, rng, adversary, draw, replays)
     state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
     curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
 
@@ -148,12 +151,27 @@ def run(
         if not finite(state.params):
             diverged_at, why = t, f"a parameter was not finite in round {t}"
             break
-        due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or clients.culminates(t))
+        due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or federation.adversary.culminates(t))
         if due and stop(evaluate(state)):
             break
     if not curve or curve[-1].rounds != state.round:
         evaluate(state)
     return _finished(federation, state, tuple(curve), totals, diverged_at, why)
+
+
+def _federation(
+    defense: Defense, problem: Problem, rng: Rng, adversary: Adversary | None, draw: Draw, replays: Replays
+) -> Federation:
+    clients = adversary or NoAdversary()
+    return Federation(
+        defense=defense,
+        problem=problem,
+        rng=rng,
+        adversary=clients,
+        draw=draw,
+        peak=None if clients.simulated else PeakMemory(problem.task.schedule.client_memory),
+        replays=replays,
+    )
 
 
 def untrained(problem: Problem) -> Run:
@@ -168,6 +186,13 @@ def untrained(problem: Problem) -> Run:
         peak_bytes=0,
         diverged_at=None,
     )
+
+
+def _complaint(federation: Federation) -> str:
+    """Why the replay of a call failed; empty where none did."""
+    device, adversary = federation.problem.device.type, federation.adversary
+    attack = adversary.replays.complaint(device) if isinstance(adversary, Adversary) else ""
+    return federation.replays.complaint(device) or attack
 
 
 def _finished(
@@ -197,5 +222,6 @@ def _finished(
         failed=totals.failed,
         warnings=warnings,
         why=why,
+        not_replayed=_complaint(federation),
         release=defense.release(state, federation.rng.child("release")),
     )

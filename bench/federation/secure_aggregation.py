@@ -12,6 +12,7 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, rows, shaped
+from fedarena.federation.replay import NO_REPLAYS, Replays
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ def sum_up(
     rng: Rng,
     corrupted: Container[int] = frozenset(),
     messages: bool = True,
+    replays: Replays = NO_REPLAYS,
+    t: int = 0,
 ) -> Summed:
     """Play one round: every client multiplies its upload by N_c/N, masks it and sends it.
 
@@ -52,6 +55,7 @@ def sum_up(
 
     Args:
         messages: whether they are made; else see `SecureSum.without_messages`.
+        replays, t: remembers the call, in round t.
 
     Raises:
         UserError: uploads with integers in them (a client's own seed), whose sum has no meaning; too few survivors.
@@ -63,7 +67,8 @@ def sum_up(
     vectors = rows(ups) * share[:, None]
     for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
         vectors[i].clamp_(-secure.limit, secure.limit)
-    exchange = secure(vectors, rng) if messages else secure.without_messages(vectors, rng)
+    what, sum_of = ("sum", secure) if messages else ("sum without messages", secure.without_messages)
+    exchange = replays.call(t, what, sum_of, vectors, rng)
     survivors = list(exchange.survivors)
     n = len(cohort.clients)
     return Summed(

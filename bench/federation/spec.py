@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.options import NoOptions
+from fedarena.core.rng import root
 from fedarena.core.threat import Form, Party, Threat
 from fedarena.problem.spec import ProblemSpec
 
@@ -32,6 +33,14 @@ class MethodSpec:
         names = [self.name, *(part.name for part in self.rest)]
         return "+".join(names[1:] if names[0] == BASELINE and len(names) > 1 else names)
 
+    @property
+    def bare(self) -> MethodSpec:
+        """The same, with options that hold their fields alone, whatever a method has attached to them."""
+        options = object.__new__(type(self.options))
+        for one in fields(self.options):
+            object.__setattr__(options, one.name, getattr(self.options, one.name))
+        return MethodSpec(self.name, options, tuple(part.bare for part in self.rest))
+
 
 @dataclass(frozen=True)
 class GroupSpec:
@@ -42,10 +51,11 @@ class GroupSpec:
         attack: an inference attack, which reads the run under every threat; a poisoning attack, which takes part in
             it under the one threat given; None: a run without an attack.
         threats: the threats under which the attack is run.
-        seed: all randomness follows from it.
+        seed: all randomness follows from it, and from the secret if there is one.
         device: cpu or cuda.
         data_dir: where data files are looked for (not part of a record's key; their checksum is).
         probe: for a run without an attack, the backdoor whose trigger is tried on its model for comparison.
+        secret: what makes the randomness one that a method from another package cannot guess; empty: nothing does.
     """
 
     problem: ProblemSpec
@@ -56,6 +66,12 @@ class GroupSpec:
     device: str = "cpu"
     data_dir: Path | None = None
     probe: MethodSpec | None = None
+    secret: str = ""
+
+    @property
+    def root(self) -> int:
+        """The number from which all randomness follows."""
+        return root(self.seed, self.secret)
 
 
 @dataclass(frozen=True)
@@ -63,7 +79,7 @@ class Training:
     """All that the result of a training run depends on. Groups with equal trainings share one run.
 
     Attributes:
-        problem, defense, seed, device, data_dir: as in `GroupSpec`.
+        problem, defense, seed, device, data_dir, secret: as in `GroupSpec`.
         under: the attack that takes part in the training, or that prescribes batches; None: neither.
         knows: what corrupted clients know; empty if no client is corrupted.
         probe: the backdoor that is tried on the finished model, for reference runs only.
@@ -79,6 +95,7 @@ class Training:
     knows: str = ""
     probe: MethodSpec | None = None
     alone: bool = False
+    secret: str = ""
 
     @property
     def poisoned(self) -> bool:
@@ -96,6 +113,7 @@ def training_under(spec: GroupSpec, under: MethodSpec | None = None, knows: str 
         data_dir=spec.data_dir,
         under=under,
         knows=knows,
+        secret=spec.secret,
     )
 
 

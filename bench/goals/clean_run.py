@@ -24,13 +24,13 @@ def clean_record(finished: FinishedRun, parties_alone: bool) -> Record:
         parties_alone: whether to measure what the parties reach alone.
     """
     spec, run = finished.spec, finished.run
-    status: Status = "ok" if run.diverged_at is None else "diverged"
+    status: Status = "failed" if run.not_replayed else "ok" if run.diverged_at is None else "diverged"
     metrics = means_over_rounds(shares(run.verdicts, frozenset()))
     probe = compose.trigger_of(spec.probe)
     if probe is not None and finished.problem.corrupted:
         trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
         metrics |= success_rate(trigger, finished.problem, run.params)
-    record = record_of(finished, None, "", status, run.why, only_finite(metrics))
+    record = record_of(finished, None, "", status, run.not_replayed or run.why, only_finite(metrics))
     if parties_alone:
         _add_parties_alone(record["utility"], finished)
     return record
@@ -43,9 +43,9 @@ KNOWN: dict[Hashable, float | None] = {}
 def _add_parties_alone(utility: Utility, finished: FinishedRun) -> None:
     """What the server reaches alone; and with FedAvg, what its clients do."""
     spec, problem = finished.spec, finished.problem
-    rng, auxiliary = Rng(spec.seed).child("alone"), compose.auxiliary(spec.defense)
+    rng, auxiliary = Rng(spec.root).child("alone"), compose.auxiliary(spec.defense)
     # Both follow from these alone. The server's samples are taken from the clients', FedAvg's holds none.
-    key = (spec.problem, spec.seed, spec.device, problem.provenance, auxiliary)
+    key = (spec.problem, spec.root, spec.device, problem.provenance, auxiliary)
     server = _once((*key, "server"), lambda: server_only(problem, rng.child("server")))
     if server is not None:
         utility["references"]["server_only"] = server

@@ -187,7 +187,7 @@ def control(finished: FinishedRun, threat: Threat, observation: Observation, tru
     up = {name: t[at : at + 1] for name, t in r.ups.items()}
     cohort = Cohort((client,), weights(finished.problem.task.sizes, (client,)).to(finished.problem.device))
     step = finished.defense.direction(
-        state, Broadcast(r.down, r.secret), up, cohort, Rng(finished.spec.seed).child("control")
+        state, Broadcast(r.down, r.secret), up, cohort, Rng(finished.spec.root).child("control")
     )
     alone = replace(r, after=finished.defense.in_round(r.index).step(state, step.step)[0])
     return estimate_metrics(finished.estimated(observation, alone), truth)

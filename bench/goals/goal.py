@@ -16,6 +16,7 @@ from fedarena.core.threat import Form, Knowledge, Party, Threat
 from fedarena.federation.spec import Training
 
 if TYPE_CHECKING:
+    from fedarena.federation.replay import Replays
     from fedarena.federation.rounds import Run
     from fedarena.federation.spec import GroupSpec, MethodSpec
     from fedarena.goals.pairing_table import Figure, PairingTable
@@ -134,9 +135,13 @@ class Goal(ABC):
         """The runs that a group is measured against: its own defense's clean run, and FedAvg's."""
 
     def play(
-        self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
+        self, spec: GroupSpec, problem: Problem, defense: Defense, replays: Replays, progress: Progress
     ) -> list[CompleteRecord] | None:
-        """Train and judge a group whose attack takes part in the training; None where it reads a finished run."""
+        """Train and judge a group whose attack takes part in the training; None where it reads a finished run.
+
+        Args:
+            replays: remembers some calls of the defense.
+        """
         return None
 
     # -- how it is scored and shown --------------------------------------------------------------------

@@ -21,6 +21,7 @@ from fedarena.goals.poisoned_run import poisoned_record
 from fedarena.goals.prepared import CompleteRecord
 
 if TYPE_CHECKING:
+    from fedarena.federation.replay import Replays
     from fedarena.federation.rounds import Run
     from fedarena.goals.pairing_table import Figure, PairingTable
     from fedarena.problem.problem import Problem
@@ -76,9 +77,9 @@ class Integrity(Goal):
         return replace(clean, probe=compose.trigger_of(spec.attack)), replace(clean, defense=MethodSpec(BASELINE))
 
     def play(
-        self, spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress
+        self, spec: GroupSpec, problem: Problem, defense: Defense, replays: Replays, progress: Progress
     ) -> list[CompleteRecord] | None:
-        record = poisoned_record(spec, problem, defense, progress)
+        record = poisoned_record(spec, problem, defense, replays, progress)
         return [CompleteRecord(spec, threat, record) for threat in spec.threats]
 
     def scores(self, metrics: Mapping[str, float], utility: Mapping[str, Any]) -> dict[str, float]:

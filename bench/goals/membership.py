@@ -76,7 +76,7 @@ class BatchMembership(Ranking):
 
     def _draw_questions(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
         """Draw candidates for every observation. They depend on the round and its samples, not on the attacker."""
-        rng = Rng(finished.spec.seed).child("candidates")
+        rng = Rng(finished.spec.root).child("candidates")
         pairs = zip(reading.observations, truths, strict=True)
         return [draw_question(finished.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
 

@@ -13,7 +13,8 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate, without_other_classes
-from fedarena.federation.spec import GroupSpec
+from fedarena.federation.replay import Replays
+from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
 from fedarena.goals.metrics.reconstruction import only_finite
@@ -22,22 +23,36 @@ from fedarena.records.record_of import options_of, record_of
 from fedarena.records.schema import Record, Status, Tuned
 
 
-def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progress: Progress) -> Record:
-    """Train and judge one run. If the attack cannot start or breaks, the record says so."""
+def poisoned_record(
+    spec: GroupSpec, problem: Problem, defense: Defense, replays: Replays, progress: Progress
+) -> Record:
+    """Train and judge one run. If the attack cannot start or breaks, the record says so.
+
+    Args:
+        replays: remembers some calls of the defense.
+    """
     (threat,) = spec.threats
     # A seed of its own, from which the run's seed cannot be computed back.
-    rng = Rng(Rng(spec.seed).child("attack").integer())
+    rng = Rng(Rng(spec.root).child("attack").integer())
     try:
-        attack, tuned = _ready(spec, problem, knowledge_of(problem, defense, threat.knows or "own"), rng, progress)
+        knowledge = knowledge_of(problem, defense, threat.knows or "own")
+        assert spec.attack is not None
+        of_attack = Replays.of_attack(spec.attack, knowledge)
+        attack, of_attack.spec, tuned = _ready(spec, problem, knowledge, rng, progress)
         if isinstance(attack, NotApplicable):
             return _untrained(spec, problem, defense, "n/a", attack.reason)
+        adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
+        adversary.replays = of_attack
         run = federation.run(
             defense,
             problem,
-            Rng(spec.seed).child("federation"),
+            Rng(spec.root).child("federation"),
             progress=lambda share: progress(share, "training"),
-            adversary=Adversary(attack, frozenset(problem.corrupted), rng.child("attack")),
+            adversary=adversary,
+            replays=replays,
         )
+        if run.not_replayed:
+            return _untrained(spec, problem, defense, "failed", run.not_replayed)
     except UserError:
         raise
     except Exception as error:  # a third party's code; the trial stays in the denominator
@@ -49,20 +64,23 @@ def poisoned_record(spec: GroupSpec, problem: Problem, defense: Defense, progres
 
 def _ready(
     spec: GroupSpec, problem: Problem, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
-) -> tuple[Poisoning | NotApplicable, Tuned]:
-    """The attack, tuned if its options ask for it, with the tuning's result; or why it cannot start or be judged."""
+) -> tuple[Poisoning | NotApplicable, MethodSpec, Tuned]:
+    """The attack, tuned if its options ask for it, its specification, and the tuning's result.
+
+    In place of the attack it may be why it cannot start or be judged.
+    """
     assert spec.attack is not None
     attack = compose.make_poisoning(spec.attack, knowledge)
     if (reason := why_not(attack) or without_other_classes(attack, problem)) is not None:
-        return reason, {}
+        return reason, spec.attack, {}
     method, tuned = tune(spec.attack, knowledge, rng.child("tuning"), lambda share: progress(share / 2, "tuning"))
     if not tuned:
-        return attack, {}
+        return attack, method, {}
     attack = compose.make_poisoning(method, knowledge)
     # `options` of the record holds what the user gave, not the tuned strength of the run.
     ran_with = options_of("attack", method)
     chosen = Tuned(options=tuned["options"], tried=tuned["tried"], chosen=tuned["chosen"], ran_with=ran_with)
-    return why_not(attack, tuned=True) or attack, chosen
+    return why_not(attack, tuned=True) or attack, method, chosen
 
 
 def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: Status, reason: str) -> Record:

@@ -129,7 +129,7 @@ class PropertyOfBatch(Ranking):
             return population
         # The same draws as `draws` made before the training.
         watch = attack.watch(finished.problem.task.schedule)
-        have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.seed).child("draws"))
+        have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.root).child("draws"))
         challenges: list[Challenge | NoChallenge] = []
         for reading in (part for whole in readings for part in with_clear_part(whole)):
             observations = tuple(o for o in reading.observations if victim_of(finished.problem) in o.clients)

@@ -166,7 +166,7 @@ def _threshold(problem: Problem) -> float:
 
 def _victims(finished: FinishedRun, threat: Threat, attack: Inference, truths: Sequence[Truth]) -> judge.Victims:
     """What guesses are held against: the truths, and decoys among which they are to be found."""
-    problem, seed = finished.problem, finished.spec.seed
+    problem, seed = finished.problem, finished.spec.root
     none = torch.empty(0, dtype=torch.int64)
     owned = Owned(
         train=problem.shards[threat.client] if threat.visibility.own else none,

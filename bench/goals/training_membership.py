@@ -86,7 +86,7 @@ class TrainingMembership(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        held, problem, seed = model_of(finished, transcript.threat), finished.problem, finished.spec.seed
+        held, problem, seed = model_of(finished, transcript.threat), finished.problem, finished.spec.root
         if isinstance(held, NotApplicable):
             return held
         members = trained_on(problem, transcript.threat)

@@ -41,6 +41,7 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     for group, values in record["options"].items():
         if group != "probe":
             words += _settings(record, group, values, usual if group == "training" else {})
+    words += ["--secret", record["secret"]] if "secret" in record else []
     return shlex.join([*words, "--seeds", seeds or str(record["seed"])])
 
 

@@ -72,6 +72,7 @@ def record_of(
         "origins": origins_of(finished.spec),
         "environment": environment(),
     }
+    record |= {"secret": identity["secret"]} if "secret" in identity else {}
     record["key"] = key_of(record)
     return record
 
@@ -145,7 +146,7 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
     """
     problem, attack = spec.problem, spec.attack
     judge = JUDGE_VERSIONS.get(goal_of(attack), 1)
-    return {
+    identity: Identity = {
         "problem": {
             "dataset": problem.dataset,
             "data": _data_source(data),
@@ -176,6 +177,9 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
             **{kind: card.version for kind, card in problem.cards().items()},
         },
     }
+    if spec.secret:
+        identity["secret"] = spec.secret
+    return identity
 
 
 def _data_source(data: Provenance) -> DataSource:
@@ -207,13 +211,8 @@ def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
 
 def origins_of(spec: GroupSpec) -> dict[str, str]:
     """The sources of methods from other packages: "distribution 1.2 (authors)" by method."""
-    kinds: list[tuple[Kind, MethodSpec]] = [("defense", MethodSpec(spec.defense.name))]
-    kinds += [(registry.find_part(p.name).kind, p) for p in spec.defense.rest]
-    kinds += [("attack", p) for p in ((spec.attack, *spec.attack.rest) if spec.attack else ())]
     origins = {}
-    for kind, part in kinds:
-        claim = registry.registries()[kind].entry(part.name)
-        if claim.origin != "fedarena":
-            authors = registry.find(kind, part.name).authors
-            origins[part.name] = claim.origin + (f" ({authors})" if authors else "")
+    for kind, claim in (*compose.foreign("defense", spec.defense), *compose.foreign("attack", spec.attack)):
+        authors = registry.find(kind, claim.name).authors
+        origins[claim.name] = claim.origin + (f" ({authors})" if authors else "")
     return origins

@@ -117,6 +117,8 @@ class Identity(TypedDict):
     """What corrupted clients know: `none`, `own` or `omniscient`; empty unless the federation is poisoned."""
     seed: int
     """The seed of the run."""
+    secret: NotRequired[Annotated[str, MAY_LACK]]
+    """What makes its randomness one that cannot be guessed from the seed; absent where nothing does."""
     options: Options
     """Every option of every method, by its kind, as resolved; of further parts under `defense+NAME`, `attack+NAME`."""
     versions: dict[str, int]

@@ -36,7 +36,7 @@ def hashed_problem(problem: ProblemSetting) -> dict[str, Any]:
 
 
 def _hashed(identity: Identity) -> dict[str, Any]:
-    return {
+    hashed = {
         "schema": KEY_LAYOUT,
         "problem": hashed_problem(identity["problem"]),
         "defense": identity["defense"],
@@ -48,3 +48,4 @@ def _hashed(identity: Identity) -> dict[str, Any]:
         "options": identity["options"],
         "versions": identity["versions"],
     }
+    return {**hashed, "secret": identity["secret"]} if "secret" in identity else hashed

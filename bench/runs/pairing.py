@@ -13,7 +13,7 @@ from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.transcript import weights
 from fedarena.core.errors import UserError
-from fedarena.core.rng import Rng
+from fedarena.core.rng import Rng, root
 from fedarena.core.tensors import rows
 from fedarena.core.threat import FORMS, KNOWLEDGE
 from fedarena.federation import compose, rounds
@@ -32,7 +32,7 @@ class Pairing:
     Attributes:
         defense, attack: what meets what, on which problem.
         seeds: the seeds, each of which gives a run.
-        device, data_dir: as in `GroupSpec`.
+        device, data_dir, secret: as in `GroupSpec`.
     """
 
     defense: MethodSpec
@@ -41,6 +41,7 @@ class Pairing:
     seeds: Sequence[int]
     device: str = "cpu"
     data_dir: Path | None = None
+    secret: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
                 seed=seed,
                 device=pairing.device,
                 data_dir=pairing.data_dir,
+                secret=pairing.secret,
             )
             clean += goal.clean_runs(spec)
             attacked += goal.groups(spec, threats if defense is pairing.defense else goal.undefended(threats))
@@ -90,10 +92,13 @@ def _require_runnable(pairing: Pairing, goal: Goal) -> None:
     """Raise UserError for a problem that the defense or the attack refuses, on any seed: each has its own shards."""
     for i, seed in enumerate(pairing.seeds):
         try:
-            problem = build(pairing.problem, seed, pairing.data_dir, pairing.device, compose.auxiliary(pairing.defense))
+            first = root(seed, pairing.secret)
+            problem = build(
+                pairing.problem, first, pairing.data_dir, pairing.device, compose.auxiliary(pairing.defense)
+            )
             protocol = compose.make_defense(pairing.defense, problem.task)
             goal.require_runnable(pairing.problem, problem, protocol, pairing.attack)
-            require_summable(protocol, problem, seed)
+            require_summable(protocol, problem, first)
         except UserError as error:
             if i == 0:
                 raise

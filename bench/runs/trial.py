@@ -24,6 +24,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
+from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
@@ -36,6 +37,7 @@ from fedarena.problem.problem import Problem, build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record, Status, Utility
+from fedarena.runs.sealed_attack import answer_of
 
 Progress = Callable[[float, str], None]
 
@@ -80,16 +82,17 @@ def prepare_together(
         UserError: input that cannot run.
     """
     first = specs[0]
-    problem = build(first.problem, first.seed, first.data_dir, first.device, compose.auxiliary(first.defense))
+    problem = build(first.problem, first.root, first.data_dir, first.device, compose.auxiliary(first.defense))
+    replays = Replays.of_defense(first.defense, problem.task)  # before the defense is made, and can touch its task
     defense = compose.make_defense(first.defense, problem.task)
     if first.attack is not None:
-        played = goals.of_attack(first.attack).play(first, problem, defense, progress)
+        played = goals.of_attack(first.attack).play(first, problem, defense, replays, progress)
         if played is not None:
             if len(specs) > 1:
                 raise ValueError("a run in which an attack takes part has one reader")
             return [[*played]]
     readers = [_reader(spec, problem) for spec in specs]
-    run = _train(first, problem, defense, readers, progress)
+    run = _train(first, problem, defense, readers, replays, progress)
     prepared = []
     for spec, reader in zip(specs, readers, strict=True):
         # The attack must not see rounds that were recorded for other attacks.
@@ -107,19 +110,25 @@ def _reader(spec: GroupSpec, problem: Problem) -> _Reader | None:
 
 
 def _train(
-    spec: GroupSpec, problem: Problem, defense: Defense, readers: Sequence[_Reader | None], progress: Progress
+    spec: GroupSpec,
+    problem: Problem,
+    defense: Defense,
+    readers: Sequence[_Reader | None],
+    replays: Replays,
+    progress: Progress,
 ) -> federation.Run:
     """The run that all groups read. If the first goal determines what clients work on, this holds for all of them."""
     draw, first = None, readers[0]
     if first is not None:
-        draw = first.goal.draws(problem, first.attack, first.watch, Rng(spec.seed).child("draws"))
+        draw = first.goal.draws(problem, first.attack, first.watch, Rng(spec.root).child("draws"))
     return federation.run(
         defense,
         problem,
-        Rng(spec.seed).child("federation"),
+        Rng(spec.root).child("federation"),
         watch={t for reader in readers if reader is not None for t in reader.watch.written},
         progress=lambda share: progress(share, "training"),
         draw=draw or (lambda t, client: None),
+        replays=replays,
     )
 
 
@@ -147,6 +156,8 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
 
     status: Status = "ok"
     reason = ""
+    if finished.run.not_replayed:
+        return [complete("failed", finished.run.not_replayed)]
     if finished.run.diverged_at is not None:
         status, reason = "diverged", finished.run.why
         if not all(finite(r.after) for r in finished.run.rounds):
@@ -198,7 +209,7 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
         return record, gallery
     silent = isinstance(prepared, SilentRecord)
     try:
-        goal, answer = _answer(prepared, prepared.control, progress)
+        goal, answer, _ = _answer(prepared, prepared.control, progress)
         if isinstance(answer, NotApplicable):
             return record, gallery
         metrics = only_finite({**prepared.control.metrics, **goal.judge(answer, prepared.control)})
@@ -210,7 +221,7 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
 def _attacked(prepared: OpenRecord, progress: Progress) -> tuple[Record, Gallery | None]:
     began = time.process_time()
     try:
-        goal, answer = _answer(prepared, prepared.challenge, progress)
+        goal, answer, elsewhere = _answer(prepared, prepared.challenge, progress)
         if isinstance(answer, NotApplicable):
             return {**prepared.record, "status": "n/a", "reason": answer.reason}, None
         metrics = only_finite(goal.judge(answer, prepared.challenge)) | prepared.record["metrics"]
@@ -222,22 +233,30 @@ def _attacked(prepared: OpenRecord, progress: Progress) -> tuple[Record, Gallery
         "metrics": metrics,
         "series": series,
         "scores": goal.privacy(metrics),
-        "cost": {**prepared.record["cost"], "attack_seconds": time.process_time() - began},
+        "cost": {**prepared.record["cost"], "attack_seconds": time.process_time() - began + elsewhere},
     }
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 
 
 def _answer(
     prepared: OpenRecord | SilentRecord, challenge: Challenge, progress: Progress
-) -> tuple[InferenceGoal, Answer | NotApplicable]:
-    """The goal of the attack, and the attack's answer to a challenge."""
-    assert prepared.spec.attack is not None
+) -> tuple[InferenceGoal, Answer | NotApplicable, float]:
+    """The goal of the attack, its answer to a challenge, and the CPU seconds that it took in a process of its own."""
+    spec, attack = prepared.spec, prepared.spec.attack
+    assert attack is not None
     where = f"{prepared.threat.party}, {prepared.threat.form} form"
     progress(0.0, where)
-    method = compose.make_inference(prepared.spec.attack)
+    method = compose.make_inference(attack)
+    goal = goals.find(method.goal)
     # A seed of its own, from which the run's seed cannot be computed back.
-    rng = Rng(Rng(prepared.spec.seed).child("attack").integer())
-    return goals.find(method.goal), method(challenge.view, rng, lambda share, text: progress(share, where))
+    rng = Rng(Rng(spec.root).child("attack").integer())
+
+    def report(share: float, text: str) -> None:
+        progress(share, where)
+
+    if compose.foreign("attack", attack):
+        return goal, *answer_of(attack.bare, challenge.view, rng, spec.device, report)
+    return goal, method(challenge.view, rng, report), 0.0
 
 
 def _finite(series: dict[str, list[list[float]]]) -> dict[str, list[list[float]]]:

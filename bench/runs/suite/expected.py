@@ -49,9 +49,9 @@ def _of_defense(trials: Sequence[Trial]) -> dict[Name, str]:
     spec = trials[0].spec
     reasons: dict[Name, str] = {}
     try:
-        problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
+        problem = build(spec.problem, spec.root, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
         protocol = compose.make_defense(spec.defense, problem.task)  # planned for the whole schedule
-        run = _played(problem, protocol, spec.seed)
+        run = _played(problem, protocol, spec.root)
     except UserError:  # the plan lists it as refused
         return {}
     for trial in trials:

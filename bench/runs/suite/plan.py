@@ -64,6 +64,7 @@ class Plan:
         suite, title, about: the suite's name, title and purpose. digest: a hash of everything that the plan follows
             from.
         problems: the suite's problems, in its words. aside: the problems whose accuracy does not count as utility.
+        secret: as in `fedarena.federation.spec.GroupSpec`; plan.json does not hold it (`fedarena.runs.suite.secret`).
     """
 
     suite: str
@@ -74,6 +75,7 @@ class Plan:
     problems: dict[str, Any]
     aside: tuple[str, ...]
     trials: tuple[Planned, ...]
+    secret: str = ""
 
 
 TRIAL = fields(
@@ -112,7 +114,7 @@ def require_trials(plan: Plan) -> None:
         )
 
 
-def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
+def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None, secret: str = "") -> str:
     """A hash of the suite, the package, every card, and size and time of every data file. Loads no method."""
     cards = []
     for kind in KINDS:
@@ -130,7 +132,7 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None) -> str:
             paths = sorted(p for p in Path(folder).iterdir() if p.is_file())
             files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in paths]])
     source = [LAYOUT, KEY_LAYOUT, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
-    return digest(source)
+    return digest([*source, secret] if secret else source)
 
 
 def read_plan(folder: Path) -> Plan | None:
@@ -148,7 +150,8 @@ def read_plan(folder: Path) -> Plan | None:
 
 def write_plan(plan: Plan, folder: Path) -> None:
     """Write the plan atomically. Raises UserError for a folder that cannot be written."""
-    write_atomically(folder / "plan.json", json.dumps({"plan": LAYOUT, **asdict(plan)}, indent=1) + "\n")
+    content = {name: value for name, value in asdict(plan).items() if name != "secret"}
+    write_atomically(folder / "plan.json", json.dumps({"plan": LAYOUT, **content}, indent=1) + "\n")
 
 
 def make_plan(
@@ -165,15 +168,17 @@ def make_plan(
     """
     keys = _keys(trials)
     refused = _refusals(trials, progress)
+    secret = next((trial.spec.secret for trial in trials), "")
     return Plan(
         suite=suite.name,
         title=suite.title,
         about=suite.about,
-        digest=digest_of(suite, seeds, data_dir),
+        digest=digest_of(suite, seeds, data_dir, secret),
         seeds=tuple(seeds),
         problems={name: {**table.named, **table.settings} for name, table in suite.problems.items()},
         aside=tuple(name for name, table in suite.problems.items() if not table.utility),
         trials=tuple(_planned(trial, keys[trial.name], refused.get(trial.name, "")) for trial in trials),
+        secret=secret,
     )
 
 
@@ -242,7 +247,7 @@ def _built(spec: GroupSpec) -> tuple[Problem, Defense]:
     from fedarena.problem.problem import build
     from fedarena.runs.pairing import require_summable
 
-    problem = build(spec.problem, spec.seed, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
+    problem = build(spec.problem, spec.root, spec.data_dir, spec.device, compose.auxiliary(spec.defense))
     protocol = compose.make_defense(spec.defense, problem.task)
-    require_summable(protocol, problem, spec.seed)
+    require_summable(protocol, problem, spec.root)
     return problem, protocol

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from fedarena.records.trial_locks import TrialLocks
 from fedarena.runs.suite.forecast import Costs
 from fedarena.runs.suite.gain_check import is_reference, require_gain
 from fedarena.runs.suite.plan import Plan, Planned, digest_of, make_plan, read_plan, write_plan
+from fedarena.runs.suite.secret import keep_secret, stored_secret
 from fedarena.runs.suite.suite import Suite
 
 if TYPE_CHECKING:
@@ -59,15 +61,22 @@ def plan_of(
     data_dir: Path | None,
     before: Callable[[], object] = lambda: None,
     progress: Callable[[float, str], object] = lambda share, text: None,
+    secret: str = "",
 ) -> Plan:
-    """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError."""
-    plan = read_plan(folder)
-    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir):
-        return plan
-    before()
-    from fedarena.runs.suite.trials import trials_of
+    """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError.
 
-    return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir), progress)
+    Args:
+        secret: what was given; if the folder has none either, one is drawn where a foreign attack takes part.
+    """
+    plan, secret = read_plan(folder), stored_secret(folder, secret)
+    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir, secret):
+        return replace(plan, secret=secret)
+    before()
+    from fedarena.runs.suite.trials import has_foreign_attack, trials_of
+
+    if not secret and has_foreign_attack(suite):
+        secret = secrets.token_hex(16)
+    return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir, secret), progress)
 
 
 def run_suite(
@@ -93,6 +102,7 @@ def run_suite(
     prepare_folder(folder)
     prepare_folder(folder / "records")
     remove_unfinished_files(folder)
+    keep_secret(folder, plan.secret)
     write_plan(plan, folder)
     store = Store(folder)
     for note in store.notes():
@@ -127,7 +137,9 @@ class _Measuring:
             report_progress,
             outcome,
         )
-        self.specs: dict[tuple[str, ...], Trial] = {t.name: t for t in trials_of(suite, plan.seeds, data_dir)}
+        self.specs: dict[tuple[str, ...], Trial] = {
+            t.name: t for t in trials_of(suite, plan.seeds, data_dir, plan.secret)
+        }
         self.looked = time.monotonic()
         self.total = len([t for t in plan.trials if not t.refused])
         self.complete: set[int] = set()

@@ -50,7 +50,12 @@ class Trial:
         return (self.problem, problem_digest, spec.defense.label, what, *who, str(spec.seed))
 
 
-def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) -> list[Trial]:
+def has_foreign_attack(suite: Suite) -> bool:
+    """Whether an attack of another package takes part."""
+    return any(compose.foreign("attack", _attack(suite, text)) for matrix in suite.matrices for text in matrix.attacks)
+
+
+def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None, secret: str = "") -> list[Trial]:
     """Every trial once, including references, seed by seed. Raises UserError."""
     _check_names(suite)
     _check_threats(suite)
@@ -58,6 +63,7 @@ def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None) 
     for seed in seeds:
         for matrix in suite.matrices:
             for trial in _of_matrix(suite, matrix, seed, data_dir):
+                trial = replace(trial, spec=replace(trial.spec, secret=secret))
                 known = trials.get(trial.name)
                 if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
                     trials[trial.name] = trial

@@ -1,0 +1,172 @@
+"""Replays calls of methods from other packages, to see that their results follow from what they were given.
+
+A rule could look up in its callers who is corrupted, and an attack what honest clients send. So some calls are repeated
+in a fresh process, which has nothing but what the contract gives. The results must be the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.poisoning import AttackerKnowledge
+from fedarena.core.card import Kind
+from fedarena.core.errors import ToldByProcess, describe
+from fedarena.core.fresh_process import Say, ask, serve
+from fedarena.federation import compose
+from fedarena.federation.spec import MethodSpec
+from fedarena.problem.task import Task
+
+Result = TypeVar("Result")
+
+FIRST = 10
+"""One call is of the first rounds, and one is of the rest."""
+
+
+@dataclass(eq=False)
+class Replays:
+    """The calls of one method that are replayed; none by default.
+
+    Attributes:
+        names: the parts that come from other packages. watched: the calls (`_call_of`) that these parts decide.
+        spec: the method. ground: what it is made with, as a pickle from before it was made.
+        chosen: from which rounds on the next call is replayed.
+        calls: what was called in which round, what it was given as a pickle, and the digest of its result.
+    """
+
+    names: str = ""
+    watched: frozenset[str] = frozenset()
+    spec: MethodSpec = field(default_factory=lambda: MethodSpec(""))
+    ground: bytes = b""
+    chosen: frozenset[int] = frozenset()
+    calls: list[tuple[int, str, bytes, str]] = field(default_factory=list)
+
+    @classmethod
+    def of_defense(cls, spec: MethodSpec, task: Task) -> Replays:
+        """The server's steps, and secure sums."""
+        kinds = {kind for kind, _ in compose.foreign("defense", spec)}
+        watched = {"aggregate"} if kinds - {"secure"} else set()
+        return cls._of(
+            "defense", spec, task, watched | ({"sum", "sum without messages"} if "secure" in kinds else set())
+        )
+
+    @classmethod
+    def of_attack(cls, spec: MethodSpec, knowledge: AttackerKnowledge) -> Replays:
+        """What corrupted clients train on, and what they send."""
+        return cls._of("attack", spec, knowledge, {"batch", "craft"})
+
+    @classmethod
+    def _of(cls, kind: Kind, spec: MethodSpec, ground: Task | AttackerKnowledge, watched: set[str]) -> Replays:
+        names = ", ".join(claim.name for _, claim in compose.foreign(kind, spec))
+        if not names:
+            return cls()
+        rounds = (ground if isinstance(ground, Task) else ground.task).schedule.rounds
+        # By the operating system's randomness, so that no method can know them.
+        chosen = {secrets.randbelow(min(FIRST, rounds))}
+        if rounds > FIRST:
+            chosen.add(FIRST + secrets.randbelow(rounds - FIRST))
+        return cls(
+            names=names,
+            watched=frozenset(watched),
+            spec=spec,
+            ground=pickle.dumps(ground),
+            chosen=frozenset(chosen),
+        )
+
+    def call(self, t: int, what: str, function: Callable[..., Result], *args: Any) -> Result:
+        """Call a function in round t; remember the call if it is to be replayed."""
+        if what not in self.watched or not self._due(t, what):
+            return function(*args)
+        given = pickle.dumps(args)
+        result = function(*args)
+        self.calls.append((t, what, given, digest(result)))
+        return result
+
+    def _due(self, t: int, what: str) -> bool:
+        """Whether a call is the first since a chosen round, or of the same round as the first one."""
+        rounds = [known for known, other, *_ in self.calls if other == what]
+        return t in rounds or any(start <= t and not any(start <= known for known in rounds) for start in self.chosen)
+
+    def complaint(self, device: str) -> str:
+        """The first call whose result does not follow from what it was given; empty where there is none."""
+        if not self.calls:
+            return ""
+        try:
+            given = [call[:3] for call in self.calls]
+            told = json.loads(ask("fedarena.federation.replay", (self.spec.bare, self.ground, given), device))
+        except ToldByProcess as error:
+            return f"{self.names} cannot be replayed: {error}"
+        for (t, what, _, expected), (found, why) in zip(self.calls, told, strict=True):
+            if found != expected:
+                return (
+                    f"{self.names}: the result of {what} in round {t} does not follow from what it was given: "
+                    f"it looked elsewhere, or it keeps hidden state{f' ({why})' if why else ''}"
+                )
+        return ""
+
+
+NO_REPLAYS = Replays()
+"""For methods that are not replayed."""
+
+
+def digest(result: Any) -> str:
+    """A hash of every bit of a result made of tensors, numbers and texts."""
+    sha = hashlib.sha256()
+    _add(result, sha.update)
+    return sha.hexdigest()
+
+
+def _add(value: Any, update: Callable[[bytes], object]) -> None:
+    if isinstance(value, Tensor):
+        update(repr((value.dtype, tuple(value.shape))).encode())
+        update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, Mapping):
+        value = [part for pair in value.items() for part in pair]
+    if not isinstance(value, list | tuple):
+        update(repr(value).encode())
+        return
+    update(f"[{len(value)}".encode())
+    for one in value:
+        _add(one, update)
+
+
+def _call_of(made: Any, t: int, what: str) -> Callable[..., Any]:
+    """The function of a defense or an attack that was called."""
+    calls: dict[str, Callable[[], Callable[..., Any]]] = {
+        "aggregate": lambda: made.in_round(t).aggregate,
+        "sum": lambda: made.secure,
+        "sum without messages": lambda: made.secure.without_messages,
+        "batch": lambda: made.batch,
+        "craft": lambda: made.craft,
+    }
+    return calls[what]()
+
+
+def _replay(spec: MethodSpec, ground: bytes, t: int, what: str, given: bytes) -> tuple[str, str]:
+    """The digest of the result and no error, or none and the error."""
+    try:
+        known = pickle.loads(ground)
+        make: Callable[..., Any] = compose.make_defense if isinstance(known, Task) else compose.make_poisoning
+        return digest(_call_of(make(spec, known), t, what)(*pickle.loads(given))), ""
+    except Exception as error:
+        return "", describe(error)
+
+
+def _work(request: Any, say: Say) -> bytes:
+    spec, ground, calls = request
+    return json.dumps([_replay(spec, ground, *call) for call in calls]).encode()
+
+
+if __name__ == "__main__":
+    serve(_work)

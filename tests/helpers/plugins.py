@@ -1,0 +1,38 @@
+"""Methods that the harness knows like those of an installed package."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from fedarena.core import registry
+
+Points = Mapping[str, Mapping[str, str]]
+"""Group of entry points, such as "attacks" → name → "module:attribute" of the card."""
+
+
+def install(folder: Path, points: Points) -> Path:
+    """A folder that makes these methods known where it is on the path of Python."""
+    info = folder / "plugins-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugins\nVersion: 1\n")
+    lines = []
+    for group, targets in points.items():
+        lines += [f"[fedarena.{group}]", *(f"{name} = {target}" for name, target in targets.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@contextmanager
+def installed(folder: Path, points: Points) -> Iterator[Path]:
+    """These methods are known as long as the block runs."""
+    place = install(folder, points)
+    sys.path.insert(0, str(place))
+    registry.registries.cache_clear()
+    try:
+        yield place
+    finally:
+        sys.path.remove(str(place))
+        registry.registries.cache_clear()

@@ -1,0 +1,162 @@
+"""Attacks of other packages: what they cannot see, and what becomes of them when they break."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.cheats import POINTS, READ
+from helpers.paths import ROOT
+from helpers.plugins import installed
+
+from fedarena.core.threat import Threat
+from fedarena.federation import compose
+from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.records.schema import Record
+from fedarena.runs.engine import run_groups
+
+SECRET = "0123456789abcdef" * 2
+
+
+@pytest.fixture(autouse=True)
+def _plugins(tmp_path: Path) -> Iterator[None]:
+    with installed(tmp_path / "site", POINTS):
+        yield
+
+
+def group(attack: str, secret: str = SECRET, options: dict[str, str] | None = None) -> GroupSpec:
+    method = compose.parse_attack(attack, options)
+    threats = (Threat("server", "paper"),)
+    return GroupSpec(READ, defense=MethodSpec("fedavg"), attack=method, threats=threats, seed=3, secret=secret)
+
+
+def record(attack: str, secret: str = SECRET, options: dict[str, str] | None = None, jobs: int = 1) -> Record:
+    (one,) = run_groups([group(attack, secret, options)], jobs)[0].records
+    return one
+
+
+def measured(one: Record) -> dict[str, Any]:
+    return {name: one[name] for name in ("status", "reason", "metrics", "series", "scores")}  # type: ignore[literal-required]
+
+
+def unprotected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plug-ins are trusted like built-in methods."""
+    monkeypatch.setattr(compose, "foreign", lambda kind, method: [])
+
+
+def test_an_attack_that_walks_callers_scores_like_a_blind_guess() -> None:
+    assert measured(record("walker")) == measured(record("blind"))
+
+
+def test_the_same_attack_finds_the_truth_in_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+    unprotected(monkeypatch)
+    assert record("walker")["metrics"]["identified"] == 1.0
+
+
+def test_an_attack_that_tries_seeds_needs_a_run_without_a_secret() -> None:
+    assert record("guesser", secret="")["metrics"]["identified"] == 1.0
+    assert measured(record("guesser")) == measured(record("blind"))
+
+
+def test_what_an_attack_patches_dies_with_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedarena.goals.metrics import reconstruction
+
+    honest = record("dlg", options={"iterations": "3", "restarts": "1"})
+    monkeypatch.setattr(reconstruction, "reconstruction_metrics", reconstruction.reconstruction_metrics)
+    assert measured(record("patcher")) == measured(record("blind"))
+    assert measured(record("dlg", options={"iterations": "3", "restarts": "1"})) == measured(honest)
+    unprotected(monkeypatch)
+    assert record("patcher")["metrics"]["identified"] == 1.0
+    assert record("dlg", options={"iterations": "3", "restarts": "1"})["metrics"]["identified"] == 1.0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
+    options = {"iterations": "20", "restarts": "2"}
+    built_in, plug_in = record("dlg", options=options, jobs=jobs), record("dlg-copy", options=options, jobs=jobs)
+    assert measured(plug_in) == measured(built_in)
+    assert plug_in["status"] == "ok"
+    assert plug_in["cost"]["attack_seconds"] > 0
+
+
+@pytest.mark.parametrize(
+    ("way", "reason"),
+    [
+        ("raise", "ArithmeticError: too hard (in run, cheats.py:"),
+        ("exit", "its process ended with status 3 and gave no answer"),
+        ("kill", "its process was ended by SIGKILL and gave no answer"),
+        ("close", "its process closed its line and gave no answer"),
+        ("garble", "its process sent what is no message"),
+        ("type", "TypeError: an attack answered with a str, allowed: Reconstruction, Scores,"),
+    ],
+)
+def test_an_attack_that_breaks_says_why(way: str, reason: str) -> None:
+    broken = record("broken", options={"way": way})
+    assert broken["status"] == "failed"
+    assert broken["reason"].startswith(reason)
+    assert not broken["scores"]
+
+
+def test_progress_of_an_attack_arrives(capfd: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[float, str]] = []
+    run_groups([group("blind")], 1, lambda i, share, text: told.append((share, text)))
+    assert ("server, paper form") in {text for _, text in told}
+    printed = capfd.readouterr()
+    assert "the attack prints" not in printed.out
+    assert "the attack prints" in printed.err
+
+
+def test_no_process_outlives_a_killed_parent(tmp_path: Path) -> None:
+    note = tmp_path / "number"
+    code = (
+        f"import sys; sys.path[:0] = {[str(tmp_path / 'site'), str(ROOT / 'tests')]!r}\n"
+        "from runs import test_sealed_attack as t\n"
+        f"t.record('broken', options={{'way': 'sleep', 'note': {str(note)!r}}})"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    wait_until(lambda: note.exists() and note.read_text() != "")
+    child = int(note.read_text())
+    assert child != parent.pid
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not alive(child))
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(") ")[1][0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(holds: Any, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_process_of_an_attack_is_handed_no_truth_no_seed_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedarena.core import fresh_process
+
+    sent: list[bytes] = []
+    ask = fresh_process.ask
+    monkeypatch.setattr(
+        "fedarena.runs.sealed_attack.ask",
+        lambda module, given, *more: sent.append(repr(given).encode()) or ask(module, given, *more),
+    )
+    record("blind")
+    (request,) = sent
+    assert SECRET.encode() not in request
+    assert b"GroupSpec" not in request
+    assert b"Victims" not in request
+    assert str(replace(group("blind")).root).encode() not in request
+    assert os.environ.get("SECRET") is None
