@@ -64,16 +64,22 @@ def local_step(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """One optimiser step for gradient `g`: (what to subtract, new memory). Elementwise; `t` counts from 1.
 
-    SGD: lr·g. Momentum (heavy ball, as torch.optim.SGD): v ← μv + g, lr·v. Adam (Kingma & Ba 2015,
-    Algorithm 1): lr·m̂/(√v̂ + ε).
+    SGD: lr·g. Momentum (heavy ball): lr·v with v as by `momentum_step`. Adam (Kingma & Ba 2015, Algorithm 1):
+    lr·m̂/(√v̂ + ε).
     """
     lr = schedule.lr
     if schedule.client_optimizer == "sgd":
         return lr * g, ()
     if schedule.client_optimizer == "momentum":
-        v = g if memory is None else schedule.momentum * memory[0] + g
+        v = momentum_step(g, None if memory is None else memory[0], schedule)
         return lr * v, (v,)
     return adam_step(g, memory, t, lr, schedule.adam_beta2)
+
+
+def momentum_step(g: Tensor, before: Tensor | None, schedule: Schedule) -> Tensor:
+    """m ← β·m + c·g, with c = 1 (form `sum`, as torch.optim.SGD) or 1 − β (`ema`); m is 0 at first. Elementwise."""
+    fresh = (1 - schedule.momentum) * g if schedule.momentum_form == "ema" else g
+    return fresh if before is None else schedule.momentum * before + fresh
 
 
 def adam_step(

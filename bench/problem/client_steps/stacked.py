@@ -105,7 +105,12 @@ def _block(schedule: Schedule, width: int, b: int) -> int:
 
     Only plain SGD's update is a sum over steps that can wait.
     """
-    return max(1, width // (2 * b)) if schedule.client_optimizer == "sgd" else 1
+    return max(1, width // (2 * b)) if _plain(schedule) else 1
+
+
+def _plain(schedule: Schedule) -> bool:
+    """Whether a step is a multiple of the gradient. FedSGD's upload is the gradient, whatever is made of it then."""
+    return schedule.fedsgd or schedule.client_optimizer == "sgd"
 
 
 class _Layer:
@@ -162,7 +167,7 @@ class _Layer:
         """One optimiser step with the gradients qᵀh and Σq (plain SGD: all steps whose q and h are stacked here)."""
         weight, bias = self._taken
         self._time += 1
-        if self._schedule.client_optimizer == "sgd":
+        if _plain(self._schedule):
             weight.baddbmm_(q.transpose(1, 2), h, alpha=self.rate)
             if bias is not None:
                 bias.add_(q.sum(1), alpha=self.rate)
