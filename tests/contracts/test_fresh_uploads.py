@@ -20,9 +20,11 @@ from fedarena.core.threat import Form, NotApplicable, Party, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
+from fedarena.federation.spec import GroupSpec
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.spec import ProblemSpec, usual_problem
+from fedarena.runs.engine import run_groups
 
 BETA = 0.8
 FORMS = {"sum": 1.0, "ema": 1 - BETA}
@@ -165,3 +167,20 @@ def test_attacked_rounds_are_written_down_with_the_one_before() -> None:
     assert Watch.spread("x", 2, 5, 6, sent).written[0] == 4
     assert Watch.spread("x", 2, 0, 6, sent).written[0] == 0
     assert Watch.spread("x", 2, 5, 6, sent).victims == Watch.spread("x", 2, 5, 6, plain).victims
+
+
+@pytest.mark.usefixtures("briefly_alone")
+@pytest.mark.parametrize("name", ["analytic", "dlg"])
+@pytest.mark.parametrize("form", FORMS)
+def test_only_whoever_takes_the_momentum_out_finds_the_sample(name: str, form: str) -> None:
+    """One sample a round, server: the paper form finds a mixture of rounds, the adaptive form the sample itself."""
+    training = {"rounds": "8", "client_optimizer": "momentum", "momentum": "0.8", "momentum_form": form}
+    spec = usual_problem({"model": "mlp"}, {"model": {"widths": "16"}, "training": training})
+    attack = compose.parse_attack(name, {"victims": "2", "start": "4", "window": "3"})
+    groups = [
+        GroupSpec(spec, defense=compose.parse_defense("fedavg"), attack=which, threats=under, seed=0)
+        for which, under in ((None, ()), (attack, (Threat("server", "paper"), Threat("server", "adaptive"))))
+    ]
+    paper, adaptive = run_groups(groups, 1)[1].records
+    assert paper["metrics"]["recovered"] == 0
+    assert adaptive["metrics"]["recovered"] == 1
