@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
-from fedarena.core.tensors import Tensors, row
+from fedarena.core.tensors import Tensors
+from fedarena.problem.client_steps import Onto
 from fedarena.problem.local_training import momentum_step
 from fedarena.problem.schedule import Schedule
 
@@ -30,31 +32,56 @@ def sent_momentum(gradient: Tensors, memory: Tensors, schedule: Schedule) -> tup
     return m, {**memory, **_kept(m)}
 
 
-def sent_momenta(
-    gradients: Tensors, memories: Sequence[Tensors], schedule: Schedule, apart: bool
-) -> tuple[Tensors, list[Tensors]]:
-    """`sent_momentum` of several clients, in place of their stacked gradients.
+def onto_momenta(memories: Sequence[Tensors], like: Tensors, schedule: Schedule) -> Onto:
+    """The earlier m of several clients, onto which the fast forms add their gradients.
 
     Args:
-        gradients: [clients, ...], overwritten by the m that are returned.
-        memories: what each client kept.
-        apart: whether each memory gets tensors of its own. Else it holds rows of what is returned, which must then
-            not be changed: that takes no time, but one row keeps those of all clients of its round in memory.
+        memories: what each client kept. like: one gradient, by name.
     """
-    rows = [row(gradients, i) for i in range(len(memories))]
-    before = [(m, g) for kept, own in zip(memories, rows, strict=True) for m, g in _pairs(kept, own)]
-    if schedule.momentum_form == "ema":
-        torch._foreach_mul_(list(gradients.values()), schedule.fresh_share)
-    if before:
-        torch._foreach_add_([g for _, g in before], [m for m, _ in before], alpha=schedule.momentum)
-    if apart:
-        rows = [{name: t.clone() for name, t in m.items()} for m in rows]
-    return gradients, [{**kept, **_kept(m)} for kept, m in zip(memories, rows, strict=True)]
+    return Onto(_stacked(memories, like), keeps=schedule.momentum, adds=schedule.fresh_share)
 
 
-def _pairs(memory: Tensors, gradient: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """(m, g) of the tensors of which a client has an m."""
-    return [(memory[MOMENTUM + name], g) for name, g in gradient.items() if MOMENTUM + name in memory]
+def kept_momenta(momenta: Tensors, memories: Sequence[Tensors], apart: bool) -> list[Tensors]:
+    """Each client's memory for its next round.
+
+    Args:
+        momenta: the m that are sent, stacked over clients. memories: what each client kept until now.
+        apart: whether each memory gets tensors of its own. Else it holds rows of `momenta`, which must then not be
+            changed: that takes no time, but one row keeps those of all clients of its round in memory.
+    """
+    each = zip(*(t.unbind(0) for t in momenta.values()), strict=True)
+    names = [MOMENTUM + name for name in momenta]
+    kept = []
+    for memory, m in zip(memories, each, strict=True):
+        own = [t.clone() for t in m] if apart else m
+        kept.append({**memory, **dict(zip(names, own, strict=True))})
+    return kept
+
+
+def _stacked(memories: Sequence[Tensors], like: Tensors) -> Tensors | None:
+    """All clients' m, stacked, zeros where a client has none yet; None where no client has any."""
+    first, names = next(iter(like)), [MOMENTUM + name for name in like]
+    rows = [memory.get(MOMENTUM + first) for memory in memories]
+    if all(m is None for m in rows):
+        return None
+    if _all_of_one(rows):  # and so are the other tensors, which `kept_momenta` cut in the same way: no copy is needed
+        return {name: memories[0][key]._base for name, key in zip(like, names, strict=True)}  # type: ignore[misc]
+    zeros = {MOMENTUM + name: torch.zeros_like(t) for name, t in like.items()}
+    return {
+        name: torch.stack([memory.get(key, zeros[key]) for memory in memories])
+        for name, key in zip(like, names, strict=True)
+    }
+
+
+def _all_of_one(rows: Sequence[Tensor | None]) -> bool:
+    """Whether these are the rows of one tensor, all of them, in order."""
+    whole = None if rows[0] is None else rows[0]._base
+    if whole is None or rows[0] is None or whole.shape != (len(rows), *rows[0].shape):
+        return False
+    begin, step = whole.storage_offset(), whole.stride(0)
+    return all(
+        m is not None and m._base is whole and m.storage_offset() == begin + i * step for i, m in enumerate(rows)
+    )
 
 
 def _kept(m: Tensors) -> Tensors:

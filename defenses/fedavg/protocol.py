@@ -18,7 +18,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.problem import client_steps as forms
-from fedarena.problem.client_momentum import sent_momenta, sent_momentum
+from fedarena.problem.client_momentum import kept_momenta, onto_momenta, sent_momentum
 from fedarena.problem.local_training import upload
 from fedarena.problem.task import Batch
 
@@ -40,11 +40,11 @@ class FedAvg(Defense):
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
-        task = self.task
-        ups = forms.uploads(task, task.loss, down, batches)
-        if not task.schedule.client_momentum:
-            return ups, list(memories)
-        return sent_momenta(ups, memories, task.schedule, apart=task.participants < len(task.sizes))
+        task, schedule = self.task, self.task.schedule
+        if not schedule.client_momentum:
+            return forms.uploads(task, task.loss, down, batches), list(memories)
+        ups = forms.uploads(task, task.loss, down, batches, onto=onto_momenta(memories, down, schedule))
+        return ups, kept_momenta(ups, memories, apart=task.participants < len(task.sizes))
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         return self.combine(state, sent, ups, cohort, rng)

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from fedarena.core import registry
 from fedarena.core.errors import UserError
-from fedarena.core.options import as_recorded
+from fedarena.core.options import NoOptions, as_recorded
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten, row, rows, stack
+from fedarena.core.tensors import Tensors, flatten, row, rows
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.problem.client_momentum import MOMENTUM, sent_momenta, sent_momentum
+from fedarena.problem.client_momentum import MOMENTUM
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import usual_problem
@@ -75,30 +76,51 @@ def test_one_client_is_torch_s_sgd_with_momentum() -> None:
 @settings(max_examples=40, deadline=None)
 @given(
     form=st.sampled_from(list(FORMS)),
-    beta=st.floats(0.01, 0.99),
-    have=st.lists(st.booleans(), min_size=1, max_size=6),
-    apart=st.booleans(),
+    model=st.sampled_from(["mlp", "lenet-dlg"]),
+    have=st.lists(st.booleans(), min_size=1, max_size=7),
+    participation=st.sampled_from([1.0, 0.5]),
+    rounds=st.integers(1, 3),
     seed=st.integers(0, 10_000),
 )
-def test_many_clients_are_each_one_alone(form: str, beta: float, have: list[bool], apart: bool, seed: int) -> None:
-    schedule = Schedule(client_optimizer="momentum", momentum=beta, momentum_form=form)
-    g = Rng(seed).torch()
+def test_many_clients_are_each_one_alone(
+    form: str, model: str, have: list[bool], participation: float, rounds: int, seed: int
+) -> None:
+    """The fast forms over rounds, with clients that took part before and others that did not."""
+    schedule = Schedule(
+        batch_size=3, client_optimizer="momentum", momentum=0.75, momentum_form=form, participation=participation
+    )
+    card = registry.find("model", model)
+    architecture = card.load()(card.parse({"widths": "5"} if model == "mlp" else {}))
+    module, g = architecture.module((1, 8, 8), 4), Rng(seed).torch()
+    start = {name: t.double() for name, t in architecture.init(module, g).items()}
+    task = Task(module, input_shape=(1, 8, 8), n_classes=4, sizes=(9,) * len(have), schedule=schedule)
+    defense = FedAvg(NoOptions(), task)
+    earlier = {MOMENTUM + name: torch.randn(t.shape, generator=g, dtype=torch.float64) for name, t in start.items()}
+    memories = [{"other": torch.tensor(7.0), **(earlier if one else {})} for one in have]
+    alone = list(memories)
+    for _ in range(rounds):
+        x = torch.rand(len(have), 1, 3, 1, 8, 8, generator=g, dtype=torch.float64)
+        batches = [Batch(one, torch.randint(4, (1, 3), generator=g)) for one in x]
+        given_before = [{name: t.clone() for name, t in m.items()} for m in memories]
+        ups, after = defense.clients(start, batches, memories, [{}] * len(have))
+        for m, before in zip(memories, given_before, strict=True):
+            assert all(torch.equal(m[name], t) for name, t in before.items())
+        for i, batch in enumerate(batches):
+            up, alone[i] = defense.client(start, batch, alone[i], {})
+            torch.testing.assert_close(row(ups, i), up)
+            torch.testing.assert_close(after[i], alone[i])
+        memories = after
 
-    def drawn(prefix: str = "") -> Tensors:
-        shapes = {"w": (3, 2), "b": (2,), "scalar": ()}
-        return {prefix + name: torch.randn(s, generator=g, dtype=torch.float64) for name, s in shapes.items()}
 
-    memories = [{"other": torch.tensor(7.0), **(drawn(MOMENTUM) if one else {})} for one in have]
-    before = [{name: t.clone() for name, t in m.items()} for m in memories]
-    gradients = [drawn() for _ in have]
-    truth = [sent_momentum(one, m, schedule) for one, m in zip(gradients, memories, strict=True)]
-    ups, after = sent_momenta(stack(gradients), memories, schedule, apart)
-    for i, (up, kept) in enumerate(truth):
-        torch.testing.assert_close(row(ups, i), up)
-        torch.testing.assert_close(after[i], kept)
-        assert all(torch.equal(memories[i][name], t) for name, t in before[i].items())
-        shares = after[i][MOMENTUM + "w"].untyped_storage().data_ptr() == ups["w"].untyped_storage().data_ptr()
-        assert shares != apart
+@pytest.mark.parametrize("participation", [1.0, 0.5])
+def test_memories_share_the_uploads_of_a_round_only_if_all_clients_were_in_it(participation: float) -> None:
+    """A client that is seldom sampled must not keep the uploads of all others of its last round in memory."""
+    p = problem(participation=participation)
+    defense = compose.make_defense(compose.parse_defense("fedavg"), p.task)
+    ups, after = defense.clients(p.init, [p.batch(0, Rng(1)), p.batch(1, Rng(2))], [{}, {}], [{}, {}])
+    for name, t in ups.items():
+        shared = after[1][MOMENTUM + name].untyped_storage().data_ptr() == t.untyped_storage().data_ptr()
+        assert shared == (participation == 1)
 
 
 def test_a_gradient_kept_for_all_rounds_gives_the_expected_upload() -> None:
