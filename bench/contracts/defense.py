@@ -18,6 +18,7 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, scale, shaped, weighted_mean
+from fedarena.models.dropout import has_dropout
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.task import Auxiliary, Batch, Task
@@ -102,6 +103,11 @@ class Defense(Observable):
                 "option 'client_optimizer' is momentum, allowed with local-epochs 0 and this defense: sgd, because "
                 f"{self.no_momentum}"
             )
+        if has_dropout(task.model) and not self.dropout:
+            raise UserError(
+                "option 'model' has dropout, allowed with this defense: a model without, because its clients do not "
+                "take plain gradient steps with masks of their own"
+            )
         if rule is not None:
             rule.check(task.participants, task.assumed_corrupted_per_round)
 
@@ -111,6 +117,9 @@ class Defense(Observable):
     no_momentum: ClassVar[str] = "its clients do not send gradients that could be added up over rounds"
     """Why clients cannot send momenta in place of gradients (`Schedule.client_momentum`), after "because".
     Empty: they can, since `client` sends and keeps them (`fedarena.problem.client_momentum`)."""
+
+    dropout: ClassVar[bool] = False
+    """Whether `client` drops the units that its batch says (`Batch.masks`). Others refuse models with dropout."""
 
     # -- what the protocol declares -------------------------------------------------------------------
 

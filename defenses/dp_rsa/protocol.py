@@ -42,6 +42,7 @@ class DPRSA(FedAvg):
 
     options: Options
     no_momentum = "its clients send signs, and keep a model of their own between rounds"
+    dropout = False
     sums = False
     clients = Defense.clients
 

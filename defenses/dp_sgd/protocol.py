@@ -40,6 +40,7 @@ class DPSGD(FedAvg):
 
     options: Options
     no_momentum = "it has a momentum of its own, option momentum of the defense"
+    dropout = False
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)

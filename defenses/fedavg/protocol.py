@@ -28,6 +28,7 @@ class FedAvg(Defense):
 
     sums = True
     no_momentum = ""
+    dropout = True
 
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
         return Broadcast(down=dict(state.params))
