@@ -116,7 +116,7 @@ class Defense(Observable):
 
     no_momentum: ClassVar[str] = "its clients do not send gradients that could be added up over rounds"
     """Why clients cannot send momenta in place of gradients (`Schedule.client_momentum`), after "because".
-    Empty: they can, since `client` sends and keeps them (`fedarena.problem.client_momentum`)."""
+    Empty: they can, since `client` sends and keeps them (`fedarena.problem.client_steps.momentum`)."""
 
     dropout: ClassVar[bool] = False
     """Whether `client` drops the units that its batch says (`Batch.masks`). Others refuse models with dropout."""

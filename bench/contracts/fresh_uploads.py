@@ -1,7 +1,7 @@
 """What a round alone added to a momentum upload, for a party that also saw the upload before it.
 
-FedSGD clients with `client_optimizer=momentum` send m ← β·m + c·g (`fedarena.problem.client_momentum`). With t' the
-last round before t in which a client took part,
+FedSGD clients with `client_optimizer=momentum` send m ← β·m + c·g (`fedarena.problem.client_steps.momentum`). With t'
+the last round before t in which a client took part,
 
     m_t − β m_t' = c·g_t
 

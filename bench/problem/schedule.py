@@ -20,7 +20,7 @@ class Schedule:
     with learning rate `server_lr` (McMahan et al. 2017). Averages are weighted by N_c/N.
 
     FedSGD with `client_optimizer=momentum`: each sampled client sends m ← β·m + c·g in place of g, with c = 1 (`sum`)
-    or 1 − β (`ema`), and keeps m until the next round in which it takes part (`fedarena.problem.client_momentum`).
+    or 1 − β (`ema`), and keeps m until its next round (`fedarena.problem.client_steps.momentum`).
     """
 
     rounds: int = option(1000, "communication rounds", low=1)

@@ -18,7 +18,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.problem import client_steps as forms
-from fedarena.problem.client_momentum import kept_momenta, onto_momenta, sent_momentum
+from fedarena.problem.client_steps.momentum import kept_momenta, onto_momenta, sent_momentum
 from fedarena.problem.local_training import upload
 from fedarena.problem.task import Batch
 

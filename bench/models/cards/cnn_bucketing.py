@@ -21,20 +21,20 @@ class Options:
 CARD = Card(
     name="cnn-bucketing",
     kind="model",
-    title="CNN of the bucketing paper, two convolutions with dropout",
+    title="CNN of Karimireddy et al. (2022), two convolutions with dropout",
     target="fedarena.models.cnn_bucketing:BucketingCNN",
     options=Options,
     paper="Byzantine-Robust Learning on Heterogeneous Datasets via Bucketing (ICLR)",
     authors="Karimireddy, He, Jaggi",
     year=2022,
     url="https://arxiv.org/abs/2006.09365",
-    equations="Table 2 and the code's Net: no ReLU between the second convolution and its pooling",
+    equations="the code's Net (codes/tasks/mnist.py): no ReLU between the second convolution and its pooling",
     departures=(
         "The code gives F.nll_loss a log-softmax; here the same cross-entropy takes the outputs.",
         "Masks come from each client's own randomness, anew in each local step; the code draws them all from one.",
     ),
     facts=(
-        ("trained by", "protocols whose clients take plain gradient steps: fedavg with any rule, and fetchsgd"),
+        ("trained by", "protocols whose clients take plain gradient steps; the others refuse it"),
         (
             "attackers",
             "do not know a client's masks: they match the network without dropout, and a true gradient is one of "

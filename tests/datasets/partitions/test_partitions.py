@@ -195,9 +195,7 @@ def test_pathological_clients_hold_whole_shards_of_few_classes(classes: int) -> 
 
 
 @pytest.mark.parametrize(("n", "n_clients", "classes"), [(100, 7, 2), (11, 5, 2), (30, 3, 10)])
-def test_pathological_shards_differ_by_one_where_they_do_not_divide_the_samples(
-    n: int, n_clients: int, classes: int
-) -> None:
+def test_pathological_shards_that_do_not_divide_the_samples_differ_by_one(n: int, n_clients: int, classes: int) -> None:
     labels = np.arange(n) % 3
     shards = split("pathological", labels, n_clients, options=PathologicalOptions(classes=classes))
     assert np.array_equal(np.sort(np.concatenate(shards)), np.arange(n))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
-from fedarena.problem.client_steps import Onto
+from fedarena.problem.client_steps.onto import Onto
 from fedarena.problem.local_training import momentum_step
 from fedarena.problem.schedule import Schedule
 

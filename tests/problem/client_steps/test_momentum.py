@@ -15,7 +15,7 @@ from fedarena.core.tensors import Tensors, flatten, row, rows
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
-from fedarena.problem.client_momentum import MOMENTUM
+from fedarena.problem.client_steps.momentum import MOMENTUM
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import usual_problem
@@ -113,7 +113,7 @@ def test_many_clients_are_each_one_alone(
 
 
 @pytest.mark.parametrize("participation", [1.0, 0.5])
-def test_memories_share_the_uploads_of_a_round_only_if_all_clients_were_in_it(participation: float) -> None:
+def test_memories_share_the_uploads_only_where_all_clients_take_part(participation: float) -> None:
     """A client that is seldom sampled must not keep the uploads of all others of its last round in memory."""
     p = problem(participation=participation)
     defense = compose.make_defense(compose.parse_defense("fedavg"), p.task)
