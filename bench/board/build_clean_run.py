@@ -42,6 +42,10 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
         command="",
         local_only=local_only,
         server_only=server_only,
+        client_mean={seed: rounded(r["by_client"]["mean"]) for seed, r in runs.items() if "by_client" in r},
+        client_lowest_decile={
+            seed: rounded(r["by_client"]["lowest_decile"]) for seed, r in runs.items() if "by_client" in r
+        },
     )
     return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
 

@@ -19,9 +19,10 @@ from fedarena.core.options import as_recorded
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
+from fedarena.federation.by_client import mean_and_lowest_decile
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.records.schema import SCHEMA, Cost, DataSource, Environment, Identity, Record, Status, Utility
+from fedarena.records.schema import SCHEMA, ByClient, Cost, DataSource, Environment, Identity, Record, Status, Utility
 from fedarena.records.trial_key import key_of, trial_key
 
 
@@ -72,8 +73,19 @@ def record_of(
         "origins": origins_of(finished.spec),
         "environment": environment(),
     }
+    if (each := _by_client(finished)) is not None:
+        record["by_client"] = each
     record["key"] = key_of(record)
     return record
+
+
+def _by_client(finished: FinishedRun) -> ByClient | None:
+    """The accuracy by client after the last round; None where it says nothing."""
+    last = finished.run.curve[-1]
+    if finished.spec.problem.partition == "iid" or not last.rounds:
+        return None
+    found = mean_and_lowest_decile(finished.problem, last.by_class)
+    return None if found is None else {"mean": found[0], "lowest_decile": found[1]}
 
 
 def _utility(finished: FinishedRun, clean_curve: list[list[Any]] | None) -> Utility:
