@@ -22,7 +22,7 @@ from fedarena.federation import compose
 from fedarena.federation.by_client import mean_and_lowest_decile
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.records.schema import SCHEMA, ByClient, Cost, DataSource, Environment, Identity, Record, Status, Utility
+from fedarena.records.schema import SCHEMA, Cost, DataSource, Environment, Identity, Record, Status, Utility
 from fedarena.records.trial_key import key_of, trial_key
 
 
@@ -73,19 +73,19 @@ def record_of(
         "origins": origins_of(finished.spec),
         "environment": environment(),
     }
-    if (each := _by_client(finished)) is not None:
-        record["by_client"] = each
+    _add_by_client(record, finished)
     record["key"] = key_of(record)
     return record
 
 
-def _by_client(finished: FinishedRun) -> ByClient | None:
-    """The accuracy by client after the last round; None where it says nothing."""
+def _add_by_client(record: Record, finished: FinishedRun) -> None:
+    """Add the accuracy by client after the last round, where it says something."""
     last = finished.run.curve[-1]
     if finished.spec.problem.partition == "iid" or not last.rounds:
-        return None
+        return
     found = mean_and_lowest_decile(finished.problem, last.by_class)
-    return None if found is None else {"mean": found[0], "lowest_decile": found[1]}
+    if found is not None:
+        record["by_client"] = {"mean": found[0], "lowest_decile": found[1]}
 
 
 def _utility(finished: FinishedRun, clean_curve: list[list[Any]] | None) -> Utility:

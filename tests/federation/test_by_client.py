@@ -56,7 +56,7 @@ def test_classes_without_held_out_samples_do_not_count() -> None:
     assert mean_and_lowest_decile(with_shards([[1], [1]]), (0.8, NAN, 0.1)) is None
 
 
-def test_it_is_the_accuracy_on_held_out_data_weighted_by_the_client_s_classes() -> None:
+def test_it_is_the_accuracy_on_held_out_data_with_the_client_s_weights() -> None:
     """Against each held-out sample with the weight n_ck / (held-out samples of its class)."""
     p = build(spec("dirichlet"), 0)
     run = federation.run(compose.make_defense(compose.parse_defense("fedavg"), p.task), p, Rng(0).child("federation"))
