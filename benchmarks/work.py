@@ -50,10 +50,10 @@ class Federation:
         return module
 
 
-def federation(name: str, clients: int) -> Federation:
+def federation(name: str, clients: int, **options: str) -> Federation:
     """`clients` clients that train a model of the registry."""
     card = find("model", name)
-    architecture = card.load()(card.parse({}))
+    architecture = card.load()(card.parse(options))
     module = architecture.module(SHAPE, CLASSES)
     g = Rng(0).torch()
     x = torch.rand(clients, STEPS * BATCH, *SHAPE, generator=g)

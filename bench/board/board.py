@@ -63,6 +63,8 @@ class CleanRun:
         curve: [round, accuracy] of the least seed.
         keys: keys of its records.
         command: the command that measures it again.
+        client_mean, client_lowest_decile: over honest clients, the accuracy on held-out data with the client's own
+            shares of classes (`fedarena.federation.by_client`), by seed; empty where all clients hold the same mix.
     """
 
     problem: str
@@ -82,6 +84,8 @@ class CleanRun:
     command: str
     local_only: BySeed = field(default_factory=dict)
     server_only: BySeed = field(default_factory=dict)
+    client_mean: BySeed = field(default_factory=dict)
+    client_lowest_decile: BySeed = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[str, str]:

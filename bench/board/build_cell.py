@@ -132,4 +132,7 @@ def _metrics(records: Mapping[int, Record]) -> dict[str, BySeed]:
     for seed, record in records.items():
         for name, value in record["metrics"].items():
             metrics[name][seed] = rounded(value)
+        if record["attacker_knowledge"] and "by_client" in record:
+            metrics["client_mean"][seed] = rounded(record["by_client"]["mean"])
+            metrics["client_lowest_decile"][seed] = rounded(record["by_client"]["lowest_decile"])
     return dict(metrics)

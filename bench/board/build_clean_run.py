@@ -42,6 +42,7 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
         command="",
         local_only=local_only,
         server_only=server_only,
+        **_by_client(runs),
     )
     return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
 
@@ -61,6 +62,15 @@ def parties_alone(runs: Mapping[int, Record]) -> tuple[BySeed, BySeed]:
     references = {seed: r["utility"]["references"] for seed, r in runs.items()}
     local_only = {seed: rounded(r["local_only"]) for seed, r in references.items() if "local_only" in r}
     return local_only, {seed: rounded(r["server_only"]) for seed, r in references.items() if "server_only" in r}
+
+
+def _by_client(runs: Mapping[int, Record]) -> dict[str, BySeed]:
+    """The fields of accuracy by client, as the records have it."""
+    found = {seed: r["by_client"] for seed, r in runs.items() if "by_client" in r}
+    return {
+        "client_mean": {seed: rounded(each["mean"]) for seed, each in found.items()},
+        "client_lowest_decile": {seed: rounded(each["lowest_decile"]) for seed, each in found.items()},
+    }
 
 
 def _utility(

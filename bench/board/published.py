@@ -11,7 +11,16 @@ from typing import Any
 
 from fedarena.board.board import Board, BoardCell, CleanRun, ProblemInfo
 from fedarena.board.published_faults import check_together
-from fedarena.board.published_schema import BOARD, LAYOUT, READABLE, ROWS, from_file_names, row_title, to_file_names
+from fedarena.board.published_schema import (
+    BOARD,
+    BY_CLIENT,
+    LAYOUT,
+    READABLE,
+    ROWS,
+    from_file_names,
+    row_title,
+    to_file_names,
+)
 from fedarena.core.errors import UserError
 from fedarena.core.files import read_json
 from fedarena.records.json_schema import brief
@@ -24,6 +33,9 @@ def to_json(board: Board) -> str:
     """
     content = {"board": LAYOUT, **to_file_names("board", asdict(board))}
     content["cells"] = [_without_defaults(cell) for cell in content["cells"]]
+    content["honest"] = [
+        {name: value for name, value in run.items() if value or name not in BY_CLIENT} for run in content["honest"]
+    ]
     for kind in ROWS:
         content[kind] = [to_file_names(kind, row) for row in content[kind]]
     return "{\n" + ",\n".join(f"{_line(name)}:{_lines(value)}" for name, value in content.items()) + "\n}\n"
@@ -102,7 +114,9 @@ def _problem(row: dict[str, Any]) -> ProblemInfo:
 
 def _clean_run(row: dict[str, Any]) -> CleanRun:
     tuples = {"marks": tuple(row["marks"]), "curve": _curve(row["curve"]), "keys": tuple(row["keys"])}
-    by_seed = {name: _by_seed(row.get(name, {})) for name in ("accuracy", "utility", "local_only", "server_only")}
+    by_seed = {
+        name: _by_seed(row.get(name, {})) for name in ("accuracy", "utility", "local_only", "server_only", *BY_CLIENT)
+    }
     return CleanRun(**from_file_names("honest", {**row, **by_seed, **tuples}))
 
 

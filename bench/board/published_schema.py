@@ -60,6 +60,8 @@ _PROBLEM = fields(
     {"subset": perhaps(text), "utility": flag, "local_only": by_seed(number)},
     closed=True,
 )
+BY_CLIENT = ("client_mean", "client_lowest_decile")
+"""Fields of a clean run that a file has only where they are not empty."""
 _CLEAN_RUN = fields(
     {
         **dict.fromkeys(("problem", "defense", "reason", "command"), text),
@@ -73,7 +75,7 @@ _CLEAN_RUN = fields(
         "curve": each(pair),
         "keys": each(text),
     },
-    {"local_only": by_seed(number), "server_only": by_seed(number)},
+    {**dict.fromkeys(("local_only", "server_only"), by_seed(number)), **dict.fromkeys(BY_CLIENT, by_seed(share))},
     closed=True,
 )
 _CELL = fields(

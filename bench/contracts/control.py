@@ -8,7 +8,8 @@ messages, attacks find nothing. The control reading does not depend on what the 
 
 It is read as a plain protocol's (`fedarena.contracts.plain_readings`). In the paper form the upload is taken as the
 plain gradient, if it has as many numbers as the model has parameters. In the adaptive form it is matched through the
-client step, whatever its tensors are.
+client step, whatever its tensors are; of a momentum, only what the round alone added to it, where the party can tell
+that (`fedarena.contracts.fresh_uploads`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from fedarena.contracts.defense import Defense
+from fedarena.contracts.fresh_uploads import fresh_upload
 from fedarena.contracts.observation import Observation, Reading, Simulator
-from fedarena.contracts.plain_readings import per_step
+from fedarena.contracts.plain_readings import plain_gradient
 from fedarena.contracts.simulators import (
     PlainGradient,
     ThroughProtocol,
@@ -48,15 +50,22 @@ def control_readings(
         rounds: the whole rounds. They tell only whether the server stepped by the mean, which clients can know.
         seen, victims: see `fedarena.contracts.defense.Defense.readings`.
     """
+    written = {r.index: r for r in rounds}
+
+    def others(t: int) -> tuple[tuple[int, ...], Tensors] | None:
+        return _others_upload(defense, threat, written[t], seen[t], seen[t + 1]) if t + 1 in seen else None
+
+    def others_upload(t: int) -> Tensors | None:
+        found = others(t)
+        return None if found is None else found[1]
+
     observations = []
-    for r in (r for r in rounds if r.index in victims and r.index in seen):
-        now = seen[r.index]
-        if threat.party == "client":
-            after = seen.get(r.index + 1)
-            uploads = None if after is None else _others_upload(defense, threat, r, now, after)
-        else:
-            uploads = uploads_seen(now, threat)
-        observation = None if uploads is None else _observation(defense, threat, now, *uploads)
+    for t in (r.index for r in rounds if r.index in victims and r.index in seen):
+        uploads = others(t) if threat.party == "client" else uploads_seen(seen[t], threat)
+        if uploads is None:
+            continue
+        fresh = fresh_upload(defense, threat, seen, t, *uploads, others_upload)
+        observation = _observation(defense, threat, seen[t], *uploads, fresh)
         observations += [] if observation is None else [observation]
     if not observations:
         return NotApplicable("nothing that the party saw can be read as a plain protocol's")
@@ -114,13 +123,22 @@ def _others_upload(
 
 
 def _observation(
-    defense: Defense, threat: Threat, now: Seen, clients: tuple[int, ...], upload: Tensors
+    defense: Defense,
+    threat: Threat,
+    now: Seen,
+    clients: tuple[int, ...],
+    upload: Tensors,
+    fresh: Tensors | None,
 ) -> Observation | None:
-    """The upload, as it is matched in the party's form; None where the paper form cannot take it as a gradient."""
+    """The upload, as it is matched in the party's form; None where the paper form cannot take it as a gradient.
+
+    Args:
+        fresh: what the round alone added to a momentum upload, where the party can tell it.
+    """
     defense = defense.in_round(now.index)
     task, adaptive = defense.task, threat.form == "adaptive"
-    up = like_parameters(task, upload)
-    gradient = per_step(defense, up, clients) if _is_model(task, up) else None
+    up = like_parameters(task, upload if fresh is None else fresh)
+    gradient = plain_gradient(defense, up, None if fresh is None else up, clients) if _is_model(task, up) else None
     model = now.params if now.params is not None else like_parameters(task, now.down)
     simulate: Simulator = LikeParameters(task, ThroughProtocol(defense, now.down, clients))
     if not adaptive:

@@ -18,6 +18,7 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, scale, shaped, weighted_mean
+from fedarena.models.dropout import has_dropout
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.task import Auxiliary, Batch, Task
@@ -97,11 +98,28 @@ class Defense(Observable):
         self.task = task
         self.rule = rule
         self.secure: SecureSum | None = None
+        if task.schedule.client_momentum and self.no_momentum:
+            raise UserError(
+                "option 'client_optimizer' is momentum, allowed with local-epochs 0 and this defense: sgd, because "
+                f"{self.no_momentum}"
+            )
+        if has_dropout(task.model) and not self.dropout:
+            raise UserError(
+                "option 'model' has dropout, allowed with this defense: a model without, because its clients do not "
+                "take plain gradient steps with masks of their own"
+            )
         if rule is not None:
             rule.check(task.participants, task.assumed_corrupted_per_round)
 
     sums: ClassVar[bool] = False
     """Whether the server needs the weighted mean of the uploads alone, so that they may be summed securely."""
+
+    no_momentum: ClassVar[str] = "its clients do not send gradients that could be added up over rounds"
+    """Why clients cannot send momenta in place of gradients (`Schedule.client_momentum`), after "because".
+    Empty: they can, since `client` sends and keeps them (`fedarena.problem.client_steps.momentum`)."""
+
+    dropout: ClassVar[bool] = False
+    """Whether `client` drops the units that its batch says (`Batch.masks`). Others refuse models with dropout."""
 
     # -- what the protocol declares -------------------------------------------------------------------
 
@@ -262,7 +280,11 @@ class Defense(Observable):
         return run_general(self.client, self.task, down, batches, memories, noises)
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
-        """The upload of a client with these samples [n, ...] in this round, without noise and memory."""
+        """The upload of a client with these samples [n, ...] in this round, without noise and memory.
+
+        If clients send momenta, it is the one of a client that had this gradient in all rounds, c·g/(1 − β): a server
+        that compares uploads with its own needs one of their size.
+        """
         schedule = self.task.schedule
         b = len(y) if schedule.fedsgd else min(schedule.batch_size, len(y))
         whole, epochs = len(y) // b * b, max(1, schedule.local_epochs)
@@ -270,7 +292,8 @@ class Defense(Observable):
         def local(t: Tensor) -> Tensor:
             return torch.cat([t[:whole].reshape(-1, b, *t.shape[1:])] * epochs)
 
-        return self.client(down, Batch(local(x), local(y)), {}, {})[0]
+        up = self.client(down, Batch(local(x), local(y)), {}, {})[0]
+        return scale(1 / (1 - schedule.momentum), up) if schedule.client_momentum else up
 
     # -- what comes out -------------------------------------------------------------------------------
 

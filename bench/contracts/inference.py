@@ -60,7 +60,8 @@ class Watch:
     @classmethod
     def spread(cls, attack: str, victims: int, start: int, window: int, schedule: Schedule) -> Watch:
         """`victims` rounds spread evenly from `start` over the window. Its last round is never one of them, because a
-        client learns an upload from the broadcast that follows it.
+        client learns an upload from the broadcast that follows it. If clients send momenta, the round before the first
+        is written down as well: only with the upload before it does a party know what a round added to a momentum.
 
         Raises:
             UserError: `start` lies beyond the schedule.
@@ -73,7 +74,8 @@ class Watch:
         last = min(start + window, schedule.rounds) - 1
         usable = max(1, last - start)
         count = min(victims, usable)
-        return cls(start, last, tuple(start + i * usable // count for i in range(count)))
+        first = start - 1 if schedule.client_momentum and start else start
+        return cls(first, last, tuple(start + i * usable // count for i in range(count)))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.estimand import GRADIENT
+from fedarena.contracts.fresh_uploads import fresh_upload
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import (
     PlainGradient,
@@ -33,8 +34,8 @@ def readings(
         rounds = client_rounds(defense, threat, seen, victims)
         if isinstance(rounds, NotApplicable):
             return rounds
-        uploads = {t: _others_upload(defense, threat, seen[t], seen[t + 1]) for t in rounds}
-        return [Reading("difference", _observations(defense, threat, seen, uploads))]
+        others = {t: _others_upload(defense, threat, seen[t], seen[t + 1]) for t in rounds}
+        return [Reading("difference", _observations(defense, threat, seen, others))]
     uploads = {t: uploads_seen(seen[t], threat) for t in victims if t in seen}
     if not uploads:
         return NotApplicable("none of the rounds attacked took place")
@@ -45,25 +46,52 @@ def _observations(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], uploads: Mapping[int, tuple[tuple[int, ...], Tensors]]
 ) -> tuple[Observation, ...]:
     """One observation for each round, of the clients and of their mean upload in `uploads`."""
-    return tuple(_observation(defense, threat, seen[t], *of_round) for t, of_round in uploads.items())
+
+    def others_upload(t: int) -> Tensors | None:
+        return _others_upload(defense, threat, seen[t], seen[t + 1])[1] if t + 1 in seen else None
+
+    observations = []
+    for t, (clients, upload) in uploads.items():
+        fresh = fresh_upload(defense, threat, seen, t, clients, upload, others_upload)
+        observations.append(_observation(defense, threat, seen[t], clients, upload, fresh))
+    return tuple(observations)
 
 
-def _observation(defense: Defense, threat: Threat, now: Seen, clients: tuple[int, ...], upload: Tensors) -> Observation:
-    """An observation. The paper form takes the update per local step and learning rate as the plain gradient."""
+def _observation(
+    defense: Defense,
+    threat: Threat,
+    now: Seen,
+    clients: tuple[int, ...],
+    upload: Tensors,
+    fresh: Tensors | None,
+) -> Observation:
+    """An observation. The paper form takes the update per local step and learning rate as the plain gradient.
+
+    Args:
+        fresh: what the round alone added to a momentum upload, where the party can tell it. Else it is matched as if
+            it held no gradients of earlier rounds.
+    """
     defense = defense.in_round(now.index)
-    task, gradient = defense.task, per_step(defense, upload, clients)
+    task, gradient = defense.task, plain_gradient(defense, upload, fresh, clients)
     adaptive = threat.form == "adaptive"
     through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(task, now.down, clients)
     return Observation(
         round=now.index,
         clients=clients,
         images=sum(images_behind(task, c) for c in clients),
-        target=upload if adaptive else gradient,
+        target=(upload if fresh is None else fresh) if adaptive else gradient,
         simulate=through if adaptive else plain,
         output_bias=task.output_bias,
         estimate=gradient,
         estimate_of=GRADIENT,
     )
+
+
+def plain_gradient(defense: Defense, upload: Tensors, fresh: Tensors | None, clients: Sequence[int]) -> Tensors:
+    """The plain gradient that an upload represents, or what a round alone added to a momentum, where that is known."""
+    if fresh is None:
+        return per_step(defense, upload, clients)
+    return scale(1 / defense.task.schedule.fresh_share, fresh)
 
 
 def per_step(defense: Defense, upload: Tensors, clients: Sequence[int]) -> Tensors:

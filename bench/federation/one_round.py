@@ -20,6 +20,7 @@ from fedarena.core.tensors import Tensors, nbytes, to
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.federation.secure_aggregation import Summed, sum_up
+from fedarena.models.dropout import draw_masks, has_dropout
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
@@ -44,7 +45,7 @@ def client_peak(defense: Defense, down: Tensors, batch: Batch, memory: Tensors, 
         partial(defense.clients, down, [batch], [memory], [noise]),
     )
     step = min(peak_bytes(form)[1] for form in forms)
-    return step + nbytes(down) + nbytes(memory) + nbytes(vars(batch))
+    return step + nbytes(down) + nbytes(memory) + batch.nbytes
 
 
 @dataclass
@@ -247,8 +248,17 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
         federation.adversary.batch(client, next(drawn) if batch is None else batch, t)
         for client, batch in zip(clients, prescribed, strict=True)
     ]
+    if has_dropout(problem.task.model):
+        own = [rng.child("dropout", t, client) for client in clients]
+        batches = [with_masks(problem, batch, one) for batch, one in zip(batches, own, strict=True)]
     noises = [to(defense.draw(rng.child("noise", t, client)), problem.device) for client in clients]
     return ClientWork(clients, batches, noises)
+
+
+def with_masks(problem: Problem, batch: Batch, rng: Rng) -> Batch:
+    """A client's batch with masks for each step, sample and unit of the model's dropout."""
+    steps, b = batch.x.shape[:2]
+    return replace(batch, masks=to(draw_masks(problem.task.model, (steps, b), rng), problem.device))
 
 
 def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) -> Uploads:

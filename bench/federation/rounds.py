@@ -19,11 +19,16 @@ from fedarena.problem.problem import Problem
 
 @dataclass(frozen=True)
 class Point:
-    """The deployed model after `rounds` rounds, on held-out data."""
+    """The deployed model after `rounds` rounds, on held-out data.
+
+    Attributes:
+        by_class: see `fedarena.problem.problem.Problem.evaluate_by_class`.
+    """
 
     rounds: int
     accuracy: float
     loss: float
+    by_class: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def run(
     curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
 
     def evaluate(state: State) -> Point:
-        curve.append(Point(state.round, *problem.evaluate(defense.deployed(state))))
+        curve.append(Point(state.round, *problem.evaluate_by_class(defense.deployed(state))))
         return curve[-1]
 
     for t in range(schedule.rounds):

@@ -2,6 +2,7 @@
 
 CARDS: dict[str, str] = {
     "cnn": "fedarena.models.cards.cnn:CARD",
+    "cnn-bucketing": "fedarena.models.cards.cnn_bucketing:CARD",
     "cnn-cifar10": "fedarena.models.cards.cnn_cifar10:CARD",
     "cnn-lfw": "fedarena.models.cards.cnn_lfw:CARD",
     "cnn-mnist": "fedarena.models.cards.cnn_mnist:CARD",

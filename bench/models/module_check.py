@@ -72,7 +72,7 @@ def _compare(before: dict[str, tuple[Any, ...]], name: str, layer: nn.Module, *_
     if _generators() != generators:
         raise UnusableLayer(
             f"{called(name, layer)} draws from a global generator, allowed: layers without randomness, because equal "
-            "configurations must give equal records"
+            "configurations must give equal records (for dropout: fedarena.models.dropout)"
         )
     for buffer, value in _buffers(layer).items():
         if not torch.equal(value.nan_to_num(), buffers[buffer].nan_to_num()):

@@ -28,7 +28,7 @@ def upload(
     Args:
         loss: the loss that the client descends.
         start: parameters at the round's start; their names are the upload's.
-        batch: the samples, [steps, b, ...].
+        batch: the samples, [steps, b, ...]. Its masks of dropout, if any, are given to `loss` with the parameters.
         schedule: optimiser, learning rate and weight decay, which adds λ·p to the gradient of a local step.
         metric: D for parameters that are a linear image of others, p = p₀ − u·D with the steps taken in
             u (broadcast against p; absent: D = 1). The upload is then Σ of the steps u.
@@ -36,15 +36,15 @@ def upload(
     Returns:
         Tensors named and shaped like `start`.
     """
-    gradient = grad(loss)
+    gradient = grad(lambda params, x, y, masks: loss({**params, **masks}, x, y))
     if schedule.fedsgd:
-        one: Tensors = gradient(start, batch.x[0], batch.y[0])
+        one: Tensors = gradient(start, batch.x[0], batch.y[0], batch.masks_of(0))
         return one
     params = dict(start)
     taken = {name: torch.zeros_like(p) for name, p in start.items()}
     memory: dict[str, tuple[Tensor, ...]] = {}
     for t in range(batch.x.shape[0]):
-        for name, g in gradient(params, batch.x[t], batch.y[t]).items():
+        for name, g in gradient(params, batch.x[t], batch.y[t], batch.masks_of(t)).items():
             if schedule.weight_decay:
                 g = g + decay_of(params[name], schedule, None if metric is None else metric.get(name))
             step, memory[name] = local_step(g, memory.get(name), t + 1, schedule)
@@ -64,16 +64,22 @@ def local_step(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """One optimiser step for gradient `g`: (what to subtract, new memory). Elementwise; `t` counts from 1.
 
-    SGD: lr·g. Momentum (heavy ball, as torch.optim.SGD): v ← μv + g, lr·v. Adam (Kingma & Ba 2015,
-    Algorithm 1): lr·m̂/(√v̂ + ε).
+    SGD: lr·g. Momentum (heavy ball): lr·v with v as by `momentum_step`. Adam (Kingma & Ba 2015, Algorithm 1):
+    lr·m̂/(√v̂ + ε).
     """
     lr = schedule.lr
     if schedule.client_optimizer == "sgd":
         return lr * g, ()
     if schedule.client_optimizer == "momentum":
-        v = g if memory is None else schedule.momentum * memory[0] + g
+        v = momentum_step(g, None if memory is None else memory[0], schedule)
         return lr * v, (v,)
     return adam_step(g, memory, t, lr, schedule.adam_beta2)
+
+
+def momentum_step(g: Tensor, before: Tensor | None, schedule: Schedule) -> Tensor:
+    """m ← β·m + c·g, with c = 1 (form `sum`, as torch.optim.SGD) or 1 − β (`ema`); m is 0 at first. Elementwise."""
+    fresh = (1 - schedule.momentum) * g if schedule.momentum_form == "ema" else g
+    return fresh if before is None else schedule.momentum * before + fresh
 
 
 def adam_step(

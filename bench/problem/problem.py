@@ -129,12 +129,24 @@ class Problem:
             order = torch.cat([order, *again])
         return shard[order.to(shard.device)].reshape(-1, b)
 
-    @torch.no_grad()
     def evaluate(self, params: Tensors) -> tuple[float, float]:
         """(accuracy, or R² of numbers; mean loss) of the plain model on the held-out data."""
-        out = self.predictions(params)
-        criterion = self.task.criterion
-        return criterion.quality(out, self.y_test), float(criterion.each(out, self.y_test).double().mean())
+        quality, loss, _ = self.evaluate_by_class(params)
+        return quality, loss
+
+    @torch.no_grad()
+    def evaluate_by_class(self, params: Tensors) -> tuple[float, float, tuple[float, ...]]:
+        """As `evaluate`, and the accuracy on each class.
+
+        That is the share of its held-out samples that the model gets right, NaN where there are none; () for numbers.
+        """
+        out, criterion, y = self.predictions(params), self.task.criterion, self.y_test
+        quality, loss = criterion.quality(out, y), float(criterion.each(out, y).double().mean())
+        if not self.task.n_classes:
+            return quality, loss, ()
+        right = y[criterion.classes(out) == y].bincount(minlength=self.task.n_classes)
+        by_class = right.double() / y.bincount(minlength=self.task.n_classes)
+        return quality, loss, tuple(by_class.tolist())
 
     def top(self, params: Tensors, k: int) -> float:
         """The share of the held-out samples whose class is among the k largest outputs."""

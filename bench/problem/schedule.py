@@ -18,6 +18,9 @@ class Schedule:
     steps with learning rate `lr`·`server_lr`. FedAvg (`local_epochs≥1`): each sampled client takes
     local steps with learning rate `lr` and sends start − end; the server steps along the average
     with learning rate `server_lr` (McMahan et al. 2017). Averages are weighted by N_c/N.
+
+    FedSGD with `client_optimizer=momentum`: each sampled client sends m ← β·m + c·g in place of g, with c = 1 (`sum`)
+    or 1 − β (`ema`), and keeps m until its next round (`fedarena.problem.client_steps.momentum`).
     """
 
     rounds: int = option(1000, "communication rounds", low=1)
@@ -33,8 +36,21 @@ class Schedule:
     )
     participation: float = option(1.0, "share of clients sampled each round", above=0, high=1)
     lr: float = option(0.3, "learning rate of gradient steps (FedSGD: the server's, FedAvg: the clients')", above=0)
-    client_optimizer: str = option("sgd", "optimiser of local steps", choices=("sgd", "momentum", "adam"))
-    momentum: float = option(0.9, "momentum of local steps", low=0, below=1, acts_with=("client_optimizer", "momentum"))
+    client_optimizer: str = option(
+        "sgd",
+        "optimiser of local steps; momentum with local-epochs 0: a client sends its momentum in place of its gradient",
+        choices=("sgd", "momentum", "adam"),
+    )
+    momentum: float = option(
+        0.9, "β, the momentum of clients", low=0, below=1, acts_with=("client_optimizer", "momentum")
+    )
+    momentum_form: str = option(
+        "sum",
+        "sum: m ← β·m + g, as in PyTorch; ema: m ← β·m + (1 − β)·g, as in ByzFL",
+        choices=("sum", "ema"),
+        acts_with=("client_optimizer", "momentum"),
+        listed=False,
+    )
     server_optimizer: str = option("sgd", "optimiser of the server's step", choices=("sgd", "adam"))
     server_lr: float = option(1.0, "factor on the server's step", above=0)
     adam_beta2: float = option(0.999, "decay of Adam's second moment, clients' and server's", low=0, below=1)
@@ -84,6 +100,16 @@ class Schedule:
     def fedsgd(self) -> bool:
         """One gradient a round instead of local training."""
         return self.local_epochs == 0
+
+    @property
+    def client_momentum(self) -> bool:
+        """Whether clients send momenta of the gradients of several rounds, and not the gradient of one."""
+        return self.fedsgd and self.client_optimizer == "momentum"
+
+    @property
+    def fresh_share(self) -> float:
+        """c, the factor of the newest gradient in a momentum: 1, or 1 − β."""
+        return 1.0 - self.momentum if self.momentum_form == "ema" else 1.0
 
     def at(self, share: float) -> float:
         """The round at which a share of the rounds is over; rounded, because .07·100 is above 7 in binary fractions."""
@@ -160,8 +186,17 @@ class Schedule:
             raise UserError(
                 f"option 'local_samples' is {self.local_samples}, allowed: at least batch-size, {self.batch_size}"
             )
-        if self.fedsgd and self.client_optimizer != "sgd":
+        self._check_momentum()
+
+    def _check_momentum(self) -> None:
+        """Refuse a client's optimiser that cannot be had in FedSGD, and a momentum without effect. Raises UserError."""
+        if self.fedsgd and self.client_optimizer == "adam":
             raise UserError(
-                f"option 'client_optimizer' is {self.client_optimizer}, but with local-epochs 0 clients take no step "
-                "of their own: set --local-epochs to 1 or more, or use server_optimizer"
+                "option 'client_optimizer' is adam, but with local-epochs 0 clients take no step of their own: set "
+                "--local-epochs to 1 or more, or use server_optimizer; allowed with local-epochs 0: sgd, momentum"
+            )
+        if not self.momentum and (self.client_momentum or self.momentum_form != "sum"):
+            raise UserError(
+                "option 'momentum' is 0, with which client_optimizer=momentum and momentum_form do nothing: allowed "
+                "here: above 0, or client_optimizer=sgd"
             )

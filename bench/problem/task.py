@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from fedarena.core.tensors import nbytes
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 
@@ -89,7 +90,11 @@ class Task:
         return f"{name}.bias" if layer.bias is not None else None
 
     def outputs(self, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
-        """f(x; params): [n, *input_shape] → [n, outputs]; with cross-entropy the logits."""
+        """f(x; params): [n, *input_shape] → [n, outputs]; with cross-entropy the logits.
+
+        Args:
+            params: may hold masks of dropout layers, too (`Batch.masks`); without them no unit is dropped.
+        """
         out: Tensor = functional_call(self.model, dict(params), (x,))
         return out
 
@@ -121,10 +126,21 @@ class Batch:
     Attributes:
         x: inputs [steps, b, *input_shape]; stacked over clients [clients, steps, b, ...].
         y: classes [steps, b] (int64), or probabilities [steps, b, n_classes].
+        masks: what dropout makes of the samples, by buffer [steps, b, ...] (`fedarena.models.dropout`); {}: none.
     """
 
     x: Tensor
     y: Tensor
+    masks: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def masks_of(self, step: int) -> dict[str, Tensor]:
+        """The masks of one step, [b, ...]."""
+        return {name: m[step] for name, m in self.masks.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return nbytes({"x": self.x, "y": self.y, **self.masks})
 
     def images(self) -> tuple[Tensor, Tensor]:
         """All samples of one client without the step axis: [steps·b, ...]."""

@@ -19,6 +19,7 @@ from fedarena.core.options import as_recorded
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
+from fedarena.federation.by_client import mean_and_lowest_decile
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.records.schema import SCHEMA, Cost, DataSource, Environment, Identity, Record, Status, Utility
@@ -73,8 +74,19 @@ def record_of(
         "environment": environment(),
     }
     record |= {"secret": identity["secret"]} if "secret" in identity else {}
+    _add_by_client(record, finished)
     record["key"] = key_of(record)
     return record
+
+
+def _add_by_client(record: Record, finished: FinishedRun) -> None:
+    """Add the accuracy by client after the last round, where it says something."""
+    last = finished.run.curve[-1]
+    if finished.spec.problem.partition == "iid" or not last.rounds:
+        return
+    found = mean_and_lowest_decile(finished.problem, last.by_class)
+    if found is not None:
+        record["by_client"] = {"mean": found[0], "lowest_decile": found[1]}
 
 
 def _utility(finished: FinishedRun, clean_curve: list[list[Any]] | None) -> Utility:

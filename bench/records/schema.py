@@ -158,6 +158,15 @@ class Utility(TypedDict):
     """The accuracy of FedAvg on the same problem."""
 
 
+class ByClient(TypedDict):
+    """What the final model of the run is worth to single clients (`fedarena.federation.by_client`)."""
+
+    mean: Annotated[float, share]
+    """The mean over the honest clients of the accuracy on held-out data with the client's own shares of classes."""
+    lowest_decile: Annotated[float, share]
+    """Its quantile of .1 over these clients."""
+
+
 class Attacked(TypedDict, total=False):
     """The course of a poisoned run; empty for all others."""
 
@@ -263,6 +272,9 @@ class Record(Identity):
     """What the defense does not let parties read of its messages, although it leaks; most records do not have it."""
     utility: Utility
     """The quality of the model without an attack on its training."""
+    by_client: NotRequired[Annotated[ByClient, MAY_LACK]]
+    """The accuracy by client of the model that the run ended with, under attack where it is poisoned. Records of runs
+    without rounds, of regressions and of clients that all hold the same mix (partition iid) do not have it."""
     attacked: Attacked
     """The course of a poisoned run."""
     tuned: Tuned

@@ -15,6 +15,7 @@ regression's numbers (`check.check_classes`).
 """
 
 CARDS: dict[str, str] = {
+    "pathological": "fedarena.datasets.partitions.cards:PATHOLOGICAL",
     "similarity": "fedarena.datasets.partitions.cards:SIMILARITY",
     "sorted": "fedarena.datasets.partitions.cards:SORTED",
     "algorithm4": "fedarena.datasets.partitions.cards:ALGORITHM4",

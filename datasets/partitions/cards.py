@@ -22,6 +22,13 @@ class FewOptions:
 
 
 @dataclass(frozen=True)
+class PathologicalOptions:
+    """Options of `pathological`."""
+
+    classes: int = option(2, "c, the shards that each client gets, each of one class or of two neighbours", low=1)
+
+
+@dataclass(frozen=True)
 class SimilarityOptions:
     """Options of `similarity`."""
 
@@ -84,6 +91,27 @@ FEW = Card(
     options=FewOptions,
     departures=("Not from a paper: a model that is to overfit needs few samples, whatever the data set.",),
     facts=(("left out", "all but clients·samples of the N training samples belong to no client"),),
+)
+
+PATHOLOGICAL = Card(
+    name="pathological",
+    kind="partition",
+    title="Label skew: each client holds a few shards of the sorted samples",
+    target="fedarena.datasets.partitions.pathological:split",
+    options=PathologicalOptions,
+    paper="Communication-Efficient Learning of Deep Networks from Decentralized Data (AISTATS)",
+    authors="McMahan, Moore, Ramage, Hampson, Agüera y Arcas",
+    year=2017,
+    url="https://arxiv.org/abs/1602.05629",
+    equations="Section 3, non-IID: 200 shards of 300 digits, two for each of 100 clients",
+    departures=("Where clients times shards do not divide the samples, shards differ in size by one.",),
+    facts=(
+        (
+            "classes of a client",
+            "c or fewer, if every class divides into whole shards; a shard that begins in one class and ends in the "
+            "next adds one",
+        ),
+    ),
 )
 
 SIMILARITY = Card(

@@ -45,6 +45,7 @@ class DBCL(Defense):
     """The protocol; see the module's docstring."""
 
     options: Options
+    no_momentum = "the sketch changes in each round, so that uploads of two rounds cannot be added up"
     sums = True
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:

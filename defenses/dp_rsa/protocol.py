@@ -41,6 +41,8 @@ class DPRSA(FedAvg):
     """The protocol; see the module's docstring and `fedarena.defenses.dp_rsa.card.Options`."""
 
     options: Options
+    no_momentum = "its clients send signs, and keep a model of their own between rounds"
+    dropout = False
     sums = False
     clients = Defense.clients
 

@@ -39,6 +39,8 @@ class DPSGD(FedAvg):
     """The protocol; see the module's docstring and `fedarena.defenses.dp_sgd.card.Options`."""
 
     options: Options
+    no_momentum = "it has a momentum of its own, option momentum of the defense"
+    dropout = False
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)

@@ -16,6 +16,11 @@ CARD = Card(
     facts=(
         ("down", "W"),
         ("up", "∂L/∂W (FedSGD) or W − W_local (FedAvg)"),
+        (
+            "with client momentum",
+            "up is m ← β·m + c·∂L/∂W, a mixture of rounds; attacks in paper form take m as a gradient, those in "
+            "adaptive form match m_t − β·m_t' = c·∂L/∂W if they saw the upload before, else m_t itself",
+        ),
         ("server knows", "W, every upload"),
         (
             "client knows",

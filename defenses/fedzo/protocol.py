@@ -44,6 +44,8 @@ class FedZO(FedAvg):
     """
 
     options: Options
+    no_momentum = "its clients keep nothing between rounds (Algorithm 1)"
+    dropout = False
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)

@@ -42,6 +42,7 @@ class FetchSGD(FedAvg):
     """The protocol; see the module's docstring and `fedarena.defenses.fetchsgd.card.Options`."""
 
     options: Options
+    no_momentum = "its momentum is the server's, in the sketch"
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         if rule is not None:

@@ -55,6 +55,7 @@ class PBPFL(Defense):
     """The protocol; see the module's docstring."""
 
     options: Options
+    no_momentum = "the masks change in each round, so that uploads of two rounds cannot be added up"
     sums = True
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:

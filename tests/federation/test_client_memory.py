@@ -66,6 +66,6 @@ def test_the_thriftier_form_counts(problem: Problem, batch: Batch, plainly: int,
 def test_what_comes_down_what_is_kept_and_the_batch_are_in_it(problem: Problem, batch: Batch) -> None:
     defense, down = FedAvg(None, problem.task), problem.init
     without = client_peak(defense, down, batch, {}, {})
-    assert without > nbytes(down) + nbytes(vars(batch))
+    assert without > nbytes(down) + batch.nbytes
     kept = {"kept": torch.zeros(10 * MB)}
     assert client_peak(defense, down, batch, kept, {}) == without + nbytes(kept)

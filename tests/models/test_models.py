@@ -17,6 +17,7 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.models import CARDS
 from fedarena.models.architecture import UnusableLayer
+from fedarena.models.dropout import MASK
 from fedarena.models.mlp import MLP
 from fedarena.problem.problem import build
 from fedarena.problem.spec import ProblemSpec
@@ -65,7 +66,7 @@ def test_a_model_gives_logits_and_is_drawn_from_its_generator_alone(name):
     assert torch.equal(before, torch.random.get_rng_state())
     assert list(params) == [n for n, _ in module.named_parameters()]
     assert all(params[n].shape == p.shape and not p.any() for n, p in module.named_parameters())
-    assert not list(module.buffers())
+    assert all(name.endswith(f".{MASK}") and t == 1 for name, t in module.named_buffers())
     assert all(torch.equal(params[n], again[n]) for n in params)
     assert any(not torch.equal(params[n], other[n]) for n in params)
     restored = pickle.loads(pickle.dumps(module))

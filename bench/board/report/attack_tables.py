@@ -15,6 +15,8 @@ from fedarena.goals.text import interval as judged_interval
 SHOWN = {
     "accuracy": "accuracy",
     "attack_success_rate": "trigger succeeds",
+    "client_lowest_decile": "lowest decile of clients",
+    "client_mean": "mean of clients",
     "recovered": "recovered",
     "auc": "AUC",
     "tpr_at_1_percent_fpr": "TPR at 1 % FPR",

@@ -13,6 +13,7 @@ from rich.table import Table
 from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
+from fedarena.goals.by_client import by_client
 from fedarena.goals.pairing_table import CellText, Figure, Images, PairingTable, Panels
 from fedarena.goals.promises import promises
 from fedarena.records.schema import Record
@@ -58,7 +59,7 @@ def show(
     console.print(view)
     for i, note in enumerate(table.notes, 1):
         console.print(f"  ({i}) {note}", markup=False, highlight=False)
-    for sentence in filter(None, (*table.sentences, promises(records, defense))):
+    for sentence in filter(None, (*table.sentences, by_client(records), promises(records, defense))):
         console.print(sentence, markup=False, highlight=False)
     console.print(f"\n[bold]Verdict.[/bold] {table.verdict}", highlight=False)
     console.print(

@@ -28,6 +28,7 @@ from torch import Tensor, fx, nn
 from torch.func import functional_call
 
 from fedarena.core.errors import UserError
+from fedarena.models.dropout import Dropout
 from fedarena.models.scaling.trace import graph_of, plain
 from fedarena.models.scaling.units import FIXED, Units
 
@@ -42,7 +43,10 @@ ALLOWED = (
     "positions, concatenations, additions, multiplications by a number"
 )
 
-SAME = {nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, F.dropout, F.dropout1d, F.dropout2d, "clone", "contiguous"}
+SAME = {
+    *(nn.Identity, Dropout, nn.Dropout, nn.Dropout1d, nn.Dropout2d, F.dropout, F.dropout1d, F.dropout2d),
+    *("clone", "contiguous"),
+}
 """f(x) = x; dropout is in evaluation, and in training it drops or keeps a scaled entry like a plain one."""
 
 HOMOGENEOUS = {nn.ReLU, nn.LeakyReLU, F.relu, F.leaky_relu, torch.relu, torch.neg, operator.neg, "relu", "neg"}

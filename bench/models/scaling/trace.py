@@ -8,6 +8,7 @@ from typing import Any
 from torch import fx, nn
 
 from fedarena.core.errors import UserError
+from fedarena.models.dropout import Dropout
 
 
 def graph_of(model: nn.Module) -> fx.Graph:
@@ -52,6 +53,9 @@ class _Tracer(fx.Tracer):
         if plain(m) and self._front.issuperset(read):
             return self.create_proxy("call_module", self.path_of_module(m), args, kwargs)
         return super().call_module(m, forward, args, kwargs)
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, Dropout) or super().is_leaf_module(m, module_qualified_name)
 
     def _is_plain(self, target: str) -> bool:
         return plain(self.root.get_submodule(target))

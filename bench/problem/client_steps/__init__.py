@@ -6,5 +6,6 @@ Each form is chosen by the model's structure, never by its name, and a test hold
 
 from fedarena.problem.client_steps.choose import run_general, uploads
 from fedarena.problem.client_steps.inputs import InputMap
+from fedarena.problem.client_steps.onto import Onto
 
-__all__ = ["InputMap", "run_general", "uploads"]
+__all__ = ["InputMap", "Onto", "run_general", "uploads"]

@@ -13,6 +13,7 @@ from fedarena.problem.client_steps import loop, one_pass, stacked, vmapped
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.client_steps.layered import Layer, layers_of
+from fedarena.problem.client_steps.onto import Onto
 from fedarena.problem.client_steps.vmapped import ClientStep
 from fedarena.problem.local_training import Loss
 from fedarena.problem.task import Batch, Task
@@ -27,6 +28,7 @@ def uploads(
     batches: Sequence[Batch],
     metric: Mapping[str, Tensor] | None = None,
     inputs: Mapping[str, InputMap] | None = None,
+    onto: Onto | None = None,
 ) -> Tensors:
     """`fedarena.problem.local_training.upload` of every client, stacked in the order of `batches`.
 
@@ -40,21 +42,26 @@ def uploads(
         batches: one a client; clients with different numbers of steps are computed in groups.
         inputs: given when `loss` is the task's loss with these maps on the inputs of its layers, by weight name:
             z = map(h) Wᵀ + b. The faster form then computes exactly that and does not call `loss`.
+        onto: FedSGD only; what the clients' gradients are added to, in the order of `batches`.
     """
     metric = metric or {}
     own_loss = loss == task.loss
     chain = _chain(task, start, batches, metric) if inputs is not None or own_loss else None
     layers = _layers(task, start, batches) if chain is None and own_loss else None
 
-    def train(group: Sequence[Batch]) -> Tensors:
+    def train(members: Sequence[int]) -> Tensors:
+        group, own = [batches[i] for i in members], None if onto is None else onto.of(members)
         if chain is not None:
-            return stacked.train(
-                chain, task.schedule, task.criterion, start, _prepared(task, group), metric, inputs or {}
-            )
+            prepared = _prepared(task, group)
+            return stacked.train(chain, task.schedule, task.criterion, start, prepared, metric, inputs or {}, own)
         if layers is not None:
-            return one_pass.train(task, layers, start, group)
-        objective = loop.of_task(task, start) if own_loss else loop.of_loss(loss, start)
-        return loop.train(objective, task.schedule, start, group, metric)
+            ups = one_pass.train(task, layers, start, group)
+        else:
+            objective = loop.of_task(task, start) if own_loss else loop.of_loss(loss, start)
+            ups = loop.train(objective, task.schedule, start, group, metric)
+        if own is not None:
+            own.add(ups)
+        return ups
 
     steps = (lambda b: b.x.shape[1:]) if task.schedule.fedsgd else (lambda b: b.x.shape)
     return _in_groups(batches, steps, train)
@@ -120,11 +127,11 @@ def _has_labels(batches: Sequence[Batch]) -> bool:
 
 
 def _in_groups(
-    batches: Sequence[Batch], key: Callable[[Batch], Hashable], train: Callable[[Sequence[Batch]], Tensors]
+    batches: Sequence[Batch], key: Callable[[Batch], Hashable], train: Callable[[Sequence[int]], Tensors]
 ) -> Tensors:
-    """Run `train` on the clients of each key, and put the results in the clients' order."""
+    """Run `train` on the positions of the clients of each key, and put the results in the clients' order."""
     groups = _groups([key(batch) for batch in batches])
-    parts = [train([batches[i] for i in members]) for members in groups]
+    parts = [train(members) for members in groups]
     if len(parts) == 1:
         return parts[0]
     order = torch.argsort(torch.tensor([i for members in groups for i in members]))

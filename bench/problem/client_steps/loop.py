@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
 from fedarena.core.tensors import Tensors
 from fedarena.problem.local_training import Loss, decay_of, local_step
@@ -24,30 +25,38 @@ class Objective:
 
     Attributes:
         params: leaf tensors, overwritten as training goes.
-        value: (x [b, ...], y) → mean loss of the batch at the present `params`.
+        value: (x [b, ...], y, masks) → mean loss of the batch at the present `params`.
     """
 
     params: Tensors
-    value: Callable[[Tensor, Tensor], Tensor]
+    value: Callable[[Tensor, Tensor, Tensors], Tensor]
 
-    def gradient(self, x: Tensor, y: Tensor) -> list[Tensor]:
-        """∂L/∂params in their order; zero for a parameter that the loss does not use."""
+    def gradient(self, x: Tensor, y: Tensor, masks: Tensors | None = None) -> list[Tensor]:
+        """∂L/∂params in their order; zero for a parameter that the loss does not use.
+
+        Args:
+            masks: of dropout layers (`fedarena.problem.task.Batch.masks_of`).
+        """
         with torch.enable_grad():
-            value = self.value(x, y)
+            value = self.value(x, y, masks or {})
         return list(torch.autograd.grad(value, list(self.params.values()), materialize_grads=True))
 
 
 def of_loss(loss: Loss, start: Tensors) -> Objective:
     """Any loss, as a function of its parameters."""
     params = {name: p.detach().clone().requires_grad_() for name, p in start.items()}
-    return Objective(params, lambda x, y: loss(params, x, y))
+    return Objective(params, lambda x, y, masks: loss({**params, **masks}, x, y))
 
 
 def of_task(task: Task, start: Tensors) -> Objective:
     """The task's own loss in a private copy of its model, so that no call has to pass the parameters."""
     model = copy.deepcopy(task.model).to(next(iter(start.values())))
     own = dict(model.named_parameters())
-    return Objective({name: own[name] for name in start}, lambda x, y: task.criterion.mean(model(x), y))
+
+    def value(x: Tensor, y: Tensor, masks: Tensors) -> Tensor:
+        return task.criterion.mean(functional_call(model, masks, (x,)) if masks else model(x), y)
+
+    return Objective({name: own[name] for name in start}, value)
 
 
 def train(
@@ -61,11 +70,11 @@ def train(
         with torch.no_grad():
             torch._foreach_copy_(params, list(start.values()))
         if schedule.fedsgd:
-            torch._foreach_copy_(taken, objective.gradient(batch.x[0], batch.y[0]))
+            torch._foreach_copy_(taken, objective.gradient(batch.x[0], batch.y[0], batch.masks_of(0)))
             continue
         memory: list[tuple[Tensor, ...] | None] = [None] * len(names)
         for t in range(batch.x.shape[0]):
-            steps, rate = objective.gradient(batch.x[t], batch.y[t]), schedule.lr
+            steps, rate = objective.gradient(batch.x[t], batch.y[t], batch.masks_of(t)), schedule.lr
             if schedule.weight_decay:
                 decays = [
                     decay_of(p.detach(), schedule, metric.get(name)) for name, p in zip(names, params, strict=True)

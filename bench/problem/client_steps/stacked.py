@@ -27,6 +27,7 @@ from fedarena.core.tensors import Tensors
 from fedarena.problem.client_steps.chain import Dense
 from fedarena.problem.client_steps.chunk import clients_at_once
 from fedarena.problem.client_steps.inputs import InputMap
+from fedarena.problem.client_steps.onto import Onto
 from fedarena.problem.client_steps.passes import affine
 from fedarena.problem.local_training import local_step
 from fedarena.problem.loss import Criterion
@@ -42,6 +43,7 @@ def train(
     batches: Sequence[Batch],
     metric: Mapping[str, Tensor],
     inputs: Mapping[str, InputMap],
+    onto: Onto | None = None,
 ) -> Tensors:
     """`fedarena.problem.local_training.upload` of clients with batches of one shape, stacked.
 
@@ -51,13 +53,20 @@ def train(
         batches: labels [steps, b] are classes or numbers.
         metric: D of weights, one factor a column; absent: 1.
         inputs: maps applied to the inputs of dense layers, by the weight's name.
+        onto: FedSGD only; what gradients are added to. It is read while a chunk's uploads are in the cache.
     """
-    ups = {name: p.new_zeros(len(batches), *p.shape) for name, p in start.items()}
+    make = "new_zeros" if onto is None else "new_empty"
+    ups = {name: getattr(p, make)(len(batches), *p.shape) for name, p in start.items()}
     at_once = clients_at_once(start)
     for first in range(0, len(batches), at_once):
         part = {name: up[first : first + at_once] for name, up in ups.items()}
+        rate = 1.0 if schedule.fedsgd else schedule.lr
+        if onto is not None:
+            onto.fill(part, first)
+            rate = onto.adds
         layers = [
-            _Layer(dense, schedule=schedule, start=start, taken=part, metric=metric, inputs=inputs) for dense in chain
+            _Layer(dense, schedule=schedule, rate=rate, start=start, taken=part, metric=metric, inputs=inputs)
+            for dense in chain
         ]
         _train_chunk(layers, schedule, criterion, batches[first : first + at_once])
     return ups
@@ -105,7 +114,12 @@ def _block(schedule: Schedule, width: int, b: int) -> int:
 
     Only plain SGD's update is a sum over steps that can wait.
     """
-    return max(1, width // (2 * b)) if schedule.client_optimizer == "sgd" else 1
+    return max(1, width // (2 * b)) if _plain(schedule) else 1
+
+
+def _plain(schedule: Schedule) -> bool:
+    """Whether a step is a multiple of the gradient. FedSGD's upload is the gradient, whatever is made of it then."""
+    return schedule.fedsgd or schedule.client_optimizer == "sgd"
 
 
 class _Layer:
@@ -115,6 +129,7 @@ class _Layer:
         self,
         dense: Dense,
         schedule: Schedule,
+        rate: float,
         start: Tensors,
         taken: Tensors,
         metric: Mapping[str, Tensor],
@@ -128,8 +143,8 @@ class _Layer:
         self._memory: list[tuple[Tensor, ...] | None] = [None, None]
         self._time = 0
         self.width = self._start[0].shape[0]
-        self.rate = 1.0 if schedule.fedsgd else schedule.lr
-        """FedSGD's upload is its one gradient: a step of rate 1."""
+        self.rate = rate
+        """The factor of a gradient in a plain step. FedSGD's upload is its one gradient: a step of rate 1."""
 
     def mapped(self, h: Tensor) -> Tensor:
         """The input that the weight sees."""
@@ -162,7 +177,7 @@ class _Layer:
         """One optimiser step with the gradients qᵀh and Σq (plain SGD: all steps whose q and h are stacked here)."""
         weight, bias = self._taken
         self._time += 1
-        if self._schedule.client_optimizer == "sgd":
+        if _plain(self._schedule):
             weight.baddbmm_(q.transpose(1, 2), h, alpha=self.rate)
             if bias is not None:
                 bias.add_(q.sum(1), alpha=self.rate)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
+from torch import Tensor
 
 from fedarena.core.tensors import Tensors, row, stack
 from fedarena.problem.client_steps.chunk import clients_at_once
@@ -26,8 +27,9 @@ def run(
     for first in range(0, len(batches), at_once):
         some = slice(first, first + at_once)
         x, y = torch.stack([b.x for b in batches[some]]), torch.stack([b.y for b in batches[some]])
-        ups, after = torch.func.vmap(lambda x, y, memory, noise: client(down, Batch(x, y), memory, noise))(
-            x, y, stack(memories[some]), stack(noises[some])
+        masks = stack([b.masks for b in batches[some]])
+        ups, after = torch.func.vmap(lambda x, y, *rest: client(down, Batch(x, y, rest[0]), *rest[1:]))(
+            x, y, masks, stack(memories[some]), stack(noises[some])
         )
         done += [(row(ups, i), row(after, i)) for i in range(x.shape[0])]
     return done
@@ -36,7 +38,7 @@ def run(
 def shape_of(batch: Batch, memory: Tensors, noise: Tensors) -> tuple[object, ...]:
     """Names, shapes and types of all arguments, which must agree for clients that run together."""
 
-    def of(tensors: Tensors) -> tuple[tuple[str, torch.Size, torch.dtype], ...]:
+    def of(tensors: Mapping[str, Tensor]) -> tuple[tuple[str, torch.Size, torch.dtype], ...]:
         return tuple((name, t.shape, t.dtype) for name, t in tensors.items())
 
-    return (batch.x.shape, batch.y.shape, batch.y.dtype, of(memory), of(noise))
+    return (batch.x.shape, batch.y.shape, batch.y.dtype, of(batch.masks), of(memory), of(noise))

@@ -29,7 +29,8 @@ CARD = Card(
         "τ is by default the median distance of the uploads to v. The paper's analysis wants τ in proportion to the "
         "honest distances to v, which are not known; with f < n/2 their median lies within the range of the honest "
         "ones. A constant (10 is common) is in units of one model's gradients: tau=10.",
-        "Workers' momentum, which the paper's guarantee relies on, is up to the protocol.",
+        "Workers' momentum, which the paper's guarantee relies on, is up to the protocol: "
+        "training.client_optimizer=momentum, in the paper's form with momentum_form=ema.",
     ),
     check=(
         "no number of the paper; tests/defenses/aggregators holds it to the definition written with loops, and to "

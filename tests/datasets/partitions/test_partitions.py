@@ -13,11 +13,11 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
 from fedarena.datasets.partitions.algorithm4 import split as algorithm4
-from fedarena.datasets.partitions.cards import DirichletOptions, FewOptions
+from fedarena.datasets.partitions.cards import DirichletOptions, FewOptions, PathologicalOptions
 from fedarena.datasets.partitions.dirichlet import split as dirichlet
 from fedarena.datasets.partitions.iid import split as iid
 
-NAMES = ["algorithm4", "dirichlet", "iid"]
+NAMES = ["algorithm4", "dirichlet", "iid", "pathological"]
 
 
 def split(name: str, labels: np.ndarray, n_clients: int, seed: int = 0, options: Any = None) -> list[np.ndarray]:
@@ -37,7 +37,8 @@ def shares(labels: np.ndarray, shards: list[np.ndarray]) -> np.ndarray:
 def test_every_sample_goes_to_exactly_one_client(name: str, data: st.DataObject) -> None:
     labels = np.array(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=200)), np.int64)
     n_clients = data.draw(st.integers(1, max(1, len(labels) // 8)))
-    options = DirichletOptions(alpha=10.0) if name == "dirichlet" else None
+    usual = {"dirichlet": DirichletOptions(alpha=10.0), "pathological": PathologicalOptions(classes=1)}
+    options = usual.get(name)
     shards = split(name, labels, n_clients, data.draw(st.integers(0, 2**32)), options)
     assert len(shards) == n_clients
     assert all(len(shard) for shard in shards)
@@ -85,7 +86,7 @@ def test_a_regression_is_divided_by_what_needs_no_classes(name: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(got, truth, strict=True))
 
 
-@pytest.mark.parametrize("name", ["dirichlet", "algorithm4"])
+@pytest.mark.parametrize("name", ["dirichlet", "algorithm4", "pathological"])
 def test_what_needs_classes_refuses_a_regression(name: str) -> None:
     with pytest.raises(UserError, match=rf"'partition' is {name}, .*numbers in their place, allowed: .*iid, copies"):
         split(name, np.linspace(0, 1, 100, dtype=np.float32), 7)
@@ -179,6 +180,36 @@ def test_the_card_gives_the_bounds_of_its_options() -> None:
     assert card.parse({"alpha": "0.1"}) == DirichletOptions(alpha=0.1)
     with pytest.raises(UserError, match="alpha"):
         card.parse({"alpha": "0"})
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5])
+def test_pathological_clients_hold_whole_shards_of_few_classes(classes: int) -> None:
+    """The paper's case at a tenth of its size: classes that divide into whole shards."""
+    labels, n = np.random.default_rng(1).permutation(np.arange(6000) % 10), 100
+    shards = split("pathological", labels, n, options=PathologicalOptions(classes=classes))
+    assert {len(s) for s in shards} == {60}
+    held = [np.unique(labels[s], return_counts=True)[1] for s in shards]
+    assert max(len(counts) for counts in held) == classes
+    assert all((counts % (60 // classes) == 0).all() for counts in held)
+    assert shares(labels, shards).max() <= classes / 10 + 1e-9
+
+
+@pytest.mark.parametrize(("n", "n_clients", "classes"), [(100, 7, 2), (11, 5, 2), (30, 3, 10)])
+def test_pathological_shards_that_do_not_divide_the_samples_differ_by_one(n: int, n_clients: int, classes: int) -> None:
+    labels = np.arange(n) % 3
+    shards = split("pathological", labels, n_clients, options=PathologicalOptions(classes=classes))
+    assert np.array_equal(np.sort(np.concatenate(shards)), np.arange(n))
+    low, high = n // (n_clients * classes), -(-n // (n_clients * classes))
+    assert all(low * classes <= len(s) <= high * classes for s in shards)
+
+
+def test_pathological_gives_up_in_one_line() -> None:
+    with pytest.raises(
+        UserError, match=r"'partition\.classes' is 4, allowed with 30 training samples for 10 clients: 1 to 3"
+    ):
+        split("pathological", np.arange(30) % 3, 10, options=PathologicalOptions(classes=4))
+    with pytest.raises(UserError, match="classes"):
+        registry.find("partition", "pathological").parse({"classes": "0"})
 
 
 def test_few_gives_each_client_so_many_and_no_sample_twice() -> None:

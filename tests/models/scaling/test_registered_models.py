@@ -39,6 +39,7 @@ def test_shipped_models_plan_or_say_which_layer_is_in_the_way(name):
 @pytest.mark.parametrize(
     ("name", "options", "groups"),
     [
+        ("cnn-bucketing", {}, (32, 64, 128)),
         ("cnn-cifar10", {}, (32, 64, 128, 200)),
         ("cnn-mnist", {}, (32, 64, 512)),
         ("lenet-baffle", {"activation": "relu", "norm": "none", "mean": "0.5"}, (16, 64)),
