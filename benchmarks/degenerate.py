@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ POISONED = {"digits": ("poison",), "iid": ("fashion", "cifar"), "heterogeneous":
 """Published suite → its problems that count as utility and that clients poison."""
 READ = {"digits": "analytic", "iid": "inverting-gradients", "heterogeneous": "inverting-gradients"}
 """Published suite → its attack on samples, on the problem `upload`."""
+OF_METHOD = r"(?ms)^\[(methods|training)\.(?!sign-flip|inverting-gradients)[^\]]+\].*?(?=^\[|\Z)"
+"""A table of a method that does not take part here."""
 AXES = ("utility", "integrity", "privacy")
 
 
@@ -94,7 +97,7 @@ def levels(row: RankingRow) -> list[float]:
 
 def suite_of(name: str) -> str:
     """The suite's problems and options, with the degenerate defenses in place of its own."""
-    text = load(name).text.split("[[matrix]]")[0]
+    text = re.sub(OF_METHOD, "", load(name).text.split("[[matrix]]")[0])
     for problem in POISONED[name]:
         text += matrix(problem, ["sign-flip"])
     return text + matrix("upload", [READ[name], "last-layer-label"], 'parties = ["server"]')

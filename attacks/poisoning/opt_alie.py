@@ -2,8 +2,8 @@
 
     every colluder sends μ + τ·σ,   τ maximises ‖R(uploads) − μ‖
 
-μ and σ are mean and standard deviation of the n honest uploads, σ with divisor n − 1 as in ByzFL. R is the rule with all
-that is put before it.
+μ and σ are mean and standard deviation of the n honest uploads, σ with divisor n − 1 as in ByzFL. R is the rule with
+all that is put before it.
 """
 
 from __future__ import annotations

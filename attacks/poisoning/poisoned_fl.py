@@ -83,7 +83,8 @@ def magnified(direction: Tensor, last: Tensor, signs: Tensor, scale: float) -> T
     """v_t [d] from D_t, v_{t−1}, s and c."""
     length = direction.norm()
     own = normalize(last, dim=0) * length
-    return scale * length * normalize((direction - own).abs(), dim=0) * signs
+    upload: Tensor = scale * length * normalize((direction - own).abs(), dim=0) * signs
+    return upload
 
 
 def moves_along(moved: Tensor, signs: Tensor) -> bool:

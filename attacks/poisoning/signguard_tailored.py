@@ -49,4 +49,5 @@ def noise_with_signs(g: Tensor, generator: torch.Generator) -> Tensor:
     """[n, d]: U(0, 1) with the signs of each row of g, in random order, at the row's length."""
     signs = torch.stack([s[torch.randperm(len(s), generator=generator).to(s.device)] for s in g.sign()])
     noise = torch.rand(g.shape, generator=generator).to(g) * signs
-    return normalize(noise, dim=1) * g.norm(dim=1, keepdim=True)
+    sent: Tensor = normalize(noise, dim=1) * g.norm(dim=1, keepdim=True)
+    return sent

@@ -129,11 +129,16 @@ def read_seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
-def read_secret(text: str | None) -> str:
-    """The secret; empty where none is given. Raises UserError."""
-    if text is not None and not is_secret(text):
-        raise UserError(f"option 'secret' is '{text}', allowed: 32 digits from 0 to 9 and a to f")
-    return text or ""
+NO_SECRET = "none"
+
+
+def read_secret(text: str | None) -> str | None:
+    """The secret; empty where the run is to have none, None where nothing is said. Raises UserError."""
+    if text is None or text == NO_SECRET:
+        return None if text is None else ""
+    if not is_secret(text):
+        raise UserError(f"option 'secret' is '{text}', allowed: 32 digits from 0 to 9 and a to f, or {NO_SECRET}")
+    return text
 
 
 def data_dir(args: argparse.Namespace) -> Path | None:
@@ -180,7 +185,8 @@ def add_secret(parser: argparse._ActionsContainer) -> None:
         "--secret",
         metavar="HEX",
         help="32 hexadecimal digits from which all randomness follows, beside the seed: those of a record repeat it "
-        "(default: drawn where an attack of another package takes part, else none)",
+        "(default: drawn where an attack of another package takes part, else none). With none an attack of another "
+        "package meets the runs of a published board, and could rebuild them from their seeds",
     )
 
 

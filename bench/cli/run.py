@@ -102,6 +102,8 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
     settings = read_settings(args, (*defenses, *attacks))
     attack = compose.parse(attacks, settings["attack"], settings)
+    if secret is None:
+        secret = token_hex(16) if compose.foreign("attack", attack) else ""
     planned = pairing.Pairing(
         defense=compose.parse(defenses, settings["defense"], settings),
         attack=attack,
@@ -109,7 +111,7 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
         seeds=seeds,
         device=args.device,
         data_dir=data_dir(args),
-        secret=secret or (token_hex(16) if compose.foreign("attack", attack) else ""),
+        secret=secret,
     )
     wanted = pairing.Wanted(
         party=read_words(args.party),

@@ -85,7 +85,7 @@ def test_a_bad_secret_is_refused_in_one_line(
 ) -> None:
     assert main([*command, f"--out={tmp_path / 'out'}", f"--secret={text}"]) == 2
     said = capsys.readouterr().err
-    assert said == f"bench: option 'secret' is '{text}', allowed: 32 digits from 0 to 9 and a to f\n"
+    assert said == f"bench: option 'secret' is '{text}', allowed: 32 digits from 0 to 9 and a to f, or none\n"
     assert not (tmp_path / "out").exists()
 
 

@@ -61,22 +61,23 @@ def plan_of(
     data_dir: Path | None,
     before: Callable[[], object] = lambda: None,
     progress: Callable[[float, str], object] = lambda share, text: None,
-    secret: str = "",
+    secret: str | None = None,
 ) -> Plan:
     """The folder's plan if it is this suite's, else a new one; `before` is called first then. Raises UserError.
 
     Args:
-        secret: what was given; if the folder has none either, one is drawn where a foreign attack takes part.
+        secret: what was given, empty for none; if nothing was said and the folder has none either, one is drawn where a
+            foreign attack takes part.
     """
-    plan, secret = read_plan(folder), stored_secret(folder, secret)
-    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir, secret):
-        return replace(plan, secret=secret)
+    plan, stored = read_plan(folder), stored_secret(folder, secret or "")
+    if plan is not None and plan.digest == digest_of(suite, seeds, data_dir, stored):
+        return replace(plan, secret=stored)
     before()
     from fedarena.runs.suite.trials import has_foreign_attack, trials_of
 
-    if not secret and has_foreign_attack(suite):
-        secret = secrets.token_hex(16)
-    return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir, secret), progress)
+    if secret is None and not stored and has_foreign_attack(suite):
+        stored = secrets.token_hex(16)
+    return make_plan(suite, seeds, data_dir, trials_of(suite, seeds, data_dir, stored), progress)
 
 
 def run_suite(
