@@ -110,7 +110,26 @@ def rule_of(name: str) -> str:
     return f"{name}+median" if issubclass(registry.find("aggregator", name).load(), Wrapper) else name
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES["aggregator"] if n != "mean"])
+MADE_AGAINST: dict[str, tuple[str, str, str, Knowledge, int]] = {
+    # rule: (the rule in a defense, the same defense without it, attack, knowledge, corrupted clients)
+    "foolsgold": ("foolsgold", "fedavg", "pixel-trigger", "own", 4),
+    "foundationfl": ("foundationfl+median", "median", "min-sum", "omniscient", 8),
+    "rlr": ("rlr+mean", "mean", "pixel-trigger", "own", 2),
+}
+"""Rules that a flipped sign passes; tests/defenses/aggregators/test_rules_on_federations.py says why."""
+
+
+@pytest.mark.parametrize("name", MADE_AGAINST)
+def test_a_rule_of_one_purpose_withstands_what_it_was_made_against(name: str) -> None:
+    defense, without, text, knows, corrupted = MADE_AGAINST[name]
+    attack = compose.parse_attack(text)
+    withstood = poisoned(defense, attack, knows, corrupted)
+    assert withstood["utility"]["clean_accuracy"] > withstood["utility"]["fedavg_accuracy"] - 0.1
+    assert integrity(without, attack, knows, corrupted) < 0.4
+    assert left(withstood) > 0.8
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES["aggregator"] if n not in {"mean", *MADE_AGAINST}])
 def test_a_rule_withstands_what_ruins_the_mean_and_keeps_the_accuracy(name: str) -> None:
     flip = compose.parse_attack("sign-flip", {"scale": "10"})
     withstood = poisoned(rule_of(name), flip, "own", 4)

@@ -26,6 +26,8 @@ class Call:
         rng: the rule's randomness of this round.
         reference: computes the upload that the server's own data give, [d]. It is None unless the rule declares
             `auxiliary`.
+        senders: [n], the numbers of the clients that sent the rows. (): row i is from client i.
+        shapes: shapes of the tensors that a row is made of, in their order. (): one tensor [d].
     """
 
     weights: Tensor
@@ -33,6 +35,12 @@ class Call:
     memory: Tensors
     rng: Rng
     reference: Callable[[], Tensor] | None = None
+    senders: tuple[int, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def clients(self, n: int) -> tuple[int, ...]:
+        """The number of the client behind each of n rows."""
+        return self.senders or tuple(range(n))
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,11 @@ class Aggregator(ABC):
         """The option that sets this number; "" where there is none."""
         return ""
 
+    @property
+    def by_sender(self) -> bool:
+        """Whether the rule remembers what each client sent, so that a row must be one client's (`Call.senders`)."""
+        return False
+
     def check(self, n: int, f: int) -> None:
         """Raise UserError for numbers of uploads and of corrupted ones for which the rule is not defined."""
         return
@@ -124,6 +137,10 @@ class Wrapper(Aggregator):
     def auxiliary_option(self) -> str:
         return self.inner.auxiliary_option
 
+    @property
+    def by_sender(self) -> bool:
+        return self.inner.by_sender
+
     def check(self, n: int, f: int) -> None:
         self.inner.check(n, f)
 
@@ -134,4 +151,13 @@ def require(holds: bool, rule: str, n: int, f: int, needs: str) -> None:
         raise UserError(
             f"aggregator {rule}: {plural(n, 'upload')} a round of which {f} are assumed to be corrupted, allowed: "
             f"{needs} (see --clients, --assumed-corrupted, --participation)"
+        )
+
+
+def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
+    """Raise UserError if the inner rule needs the clients behind the rows, which the wrapper's rows do not have."""
+    if inner.by_sender:
+        raise UserError(
+            f"aggregator {wrapper}: the rule inside remembers what each client sent, and the rows that {wrapper} makes "
+            "are not one client's, allowed: a rule without such a memory"
         )

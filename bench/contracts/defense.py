@@ -203,7 +203,15 @@ class Defense(Observable):
         if self.rule is None:
             return Direction(weighted_mean(ups, cohort.weights), verdict={"used": cohort.weights})
         reference = partial(self._reference, state, sent) if self.rule.auxiliary else None
-        call = Call(cohort.weights, self.task.assumed_corrupted_per_round, state.extra, rng, reference)
+        call = Call(
+            weights=cohort.weights,
+            f=self.task.assumed_corrupted_per_round,
+            memory=state.extra,
+            rng=rng,
+            reference=reference,
+            senders=cohort.clients,
+            shapes=tuple(tuple(t.shape[1:]) for t in ups.values()),
+        )
         aggregate = self.rule(rows(ups), call)
         verdict = {} if aggregate.weight is None else {"used": aggregate.weight}
         return Direction(shaped(aggregate.vector, row(ups, 0)), aggregate.memory, verdict)

@@ -1,18 +1,27 @@
 """Aggregation rules: n uploads → one vector, one rule a file. Any protocol can take any of them."""
 
 CARDS: dict[str, str] = {
+    "arc": "fedarena.defenses.aggregators.cards.arc:CARD",
     "bucketing": "fedarena.defenses.aggregators.cards.bucketing:CARD",
     "bulyan": "fedarena.defenses.aggregators.cards.bulyan:CARD",
+    "caf": "fedarena.defenses.aggregators.cards.caf:CARD",
     "centered-clipping": "fedarena.defenses.aggregators.cards.centered_clipping:CARD",
+    "clipping": "fedarena.defenses.aggregators.cards.clipping:CARD",
     "dnc": "fedarena.defenses.aggregators.cards.dnc:CARD",
+    "flame": "fedarena.defenses.aggregators.cards.flame:CARD",
+    "fldetector": "fedarena.defenses.aggregators.cards.fldetector:CARD",
     "fltrust": "fedarena.defenses.aggregators.cards.fltrust:CARD",
+    "foolsgold": "fedarena.defenses.aggregators.cards.foolsgold:CARD",
+    "foundationfl": "fedarena.defenses.aggregators.cards.foundationfl:CARD",
     "geometric-median": "fedarena.defenses.aggregators.cards.geometric_median:CARD",
     "krum": "fedarena.defenses.aggregators.cards.krum:CARD",
+    "lasa": "fedarena.defenses.aggregators.cards.lasa:CARD",
     "mean": "fedarena.defenses.aggregators.cards.mean:CARD",
     "median": "fedarena.defenses.aggregators.cards.median:CARD",
     "multi-krum": "fedarena.defenses.aggregators.cards.multi_krum:CARD",
     "nnm": "fedarena.defenses.aggregators.cards.nnm:CARD",
     "norm-bounding": "fedarena.defenses.aggregators.cards.norm_bounding:CARD",
+    "rlr": "fedarena.defenses.aggregators.cards.rlr:CARD",
     "signguard": "fedarena.defenses.aggregators.cards.signguard:CARD",
     "trimmed-mean": "fedarena.defenses.aggregators.cards.trimmed_mean:CARD",
 }

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregate, Call, Wrapper
+from fedarena.contracts.aggregator import Aggregate, Call, Wrapper, refuse_by_sender
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.defenses.aggregators.cards.bucketing import Options
@@ -26,6 +26,7 @@ class Bucketing(Wrapper):
     options: Options
 
     def check(self, n: int, f: int) -> None:
+        refuse_by_sender("bucketing", self.inner)
         count = -(-n // self.options.s)
         try:
             super().check(count, f)
@@ -39,7 +40,8 @@ class Bucketing(Wrapper):
         members = buckets(len(x), self.options.s, call.rng.child("buckets"))
         means = (members / members.sum(dim=1, keepdim=True)).to(x)
         weights = members.to(call.weights.device) @ call.weights.double()
-        done = self.inner(means @ x, replace(call, weights=weights.to(call.weights), rng=call.rng.child("inner")))
+        of_buckets = replace(call, weights=weights.to(call.weights), rng=call.rng.child("inner"), senders=())
+        done = self.inner(means @ x, of_buckets)
         return done.through(means)
 
 

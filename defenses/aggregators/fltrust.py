@@ -11,10 +11,7 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.defenses.aggregators.cards.fltrust import Options
-from fedarena.defenses.aggregators.lengths import lengths
-
-TINY = torch.finfo(torch.float32).tiny
-"""Norms up to this count as 0: their inverse would overflow float32."""
+from fedarena.defenses.aggregators.lengths import TINY, directions, lengths
 
 
 class FLTrust(Aggregator):
@@ -37,14 +34,9 @@ class FLTrust(Aggregator):
         assert call.reference is not None  # the harness gives one to rules that declare `auxiliary`
         own = call.reference().to(x)
         size, norms = lengths(own[None]), lengths(x)
-        units = _over(x, norms)
-        trust = (units @ _over(own[None], size)[0]).relu()
+        units = directions(x, norms)
+        trust = (units @ directions(own[None], size)[0]).relu()
         if trust.sum() > 0:
             trust = trust / trust.sum()
         used = torch.where(norms > TINY, size / norms, 0).to(x) * trust
         return Aggregate(size.to(x) * (trust @ units), used, votes=trust.to(x))
-
-
-def _over(x: Tensor, norms: Tensor) -> Tensor:
-    """Rows scaled to length 1; a row without a direction becomes 0, and so has a cosine of 0."""
-    return x * torch.where(norms > TINY, 1 / norms, 0).to(x)[:, None]

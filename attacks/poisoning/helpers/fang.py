@@ -45,7 +45,7 @@ def against_krum(honest: Tensor, everyone: Tensor, colluders: int, assumed: int)
     direction = everyone.sum(0).sign()
     card = registry.find("aggregator", "krum")
     krum: Aggregator = card.load()(card.parse({}))
-    call = Call(honest.new_ones(m), assumed, {}, Rng(0))  # Krum draws nothing
+    call = Call(weights=honest.new_ones(m), f=assumed, memory={}, rng=Rng(0))  # Krum draws nothing
     while strength > SMALLEST:
         upload = -strength * direction
         used = krum(torch.cat([honest, upload.expand(colluders, d)]), call).used

@@ -206,7 +206,9 @@ def test_a_decoy_takes_the_outlier_test_upon_itself(decoys: int, rejected: tuple
     for seed in range(20):
         strike = sent(attack, seed=seed)
         honest = STD * torch.randn(7, strike.shape[1], generator=Rng(seed).child("honest").torch())
-        used = dnc(torch.cat([strike, honest]), Call(torch.ones(10), 3, {}, Rng(seed), gradient)).used
+        used = dnc(
+            torch.cat([strike, honest]), Call(weights=torch.ones(10), f=3, memory={}, rng=Rng(seed), reference=gradient)
+        ).used
         assert tuple(int(x == 0) for x in used[:3]) == rejected
     assert torch.equal(sent(bank(decoys=decoys)), sent(bank()))  # none while it banks
 

@@ -127,7 +127,7 @@ def test_partial_knowledge_puts_uploads_three_to_four_deviations_off() -> None:
 def pick(honest: torch.Tensor, upload: torch.Tensor, colluders: int) -> bool:
     """Whether Krum takes the colluders' upload."""
     x = torch.cat([honest, upload.repeat(colluders, 1)])
-    used = Krum(NoOptions())(x, Call(torch.ones(len(x)), colluders, {}, Rng(0))).used
+    used = Krum(NoOptions())(x, Call(weights=torch.ones(len(x)), f=colluders, memory={}, rng=Rng(0))).used
     assert used is not None
     return bool(used[len(honest) :].any())
 

@@ -6,6 +6,8 @@ What ByzFL does not have is held to a definition in loops (`test_rules_plainly.p
     dnc        numpy's singular value decomposition
     signguard  scikit-learn's mean shift and bandwidth
     fltrust    nothing: a cosine and a scaling are all of it
+    flame      scikit-learn's HDBSCAN
+    others     nothing: they are sums, signs and cosines; FLDetector's Hessian is held to BFGS updates of a matrix
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
+from helpers.loops import caf
 from helpers.rules import NAMES, Uploads, rule, run, tried, uploads
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -27,8 +30,19 @@ byzfl = pytest.importorskip("byzfl", reason="ByzFL is not installed")
 
 
 HERE = {"mean", "median", "trimmed-mean", "krum", "multi-krum", "geometric-median", "centered-clipping"}
-HERE |= {"norm-bounding", "nnm", "bucketing"}
-NOT_IN_BYZFL = {"bulyan", "dnc", "signguard", "fltrust"}
+HERE |= {"norm-bounding", "nnm", "bucketing", "clipping", "arc", "caf"}
+NOT_IN_BYZFL = {
+    "bulyan",
+    "dnc",
+    "signguard",
+    "fltrust",
+    "flame",
+    "foolsgold",
+    "rlr",
+    "lasa",
+    "foundationfl",
+    "fldetector",
+}
 
 
 def test_every_rule_is_held_to_byzfl_or_has_nothing_there_to_be_held_to() -> None:
@@ -99,3 +113,49 @@ def test_bucketing_in_the_same_order(u: Uploads, s: int, data: st.DataObject) ->
     with patch("torch.randperm", lambda n, **_: order):
         means = byzfl.Bucketing(s)(u.x)
         assert_same(run(rule("bucketing", rule("median"), s=s), u.x, 0).vector, byzfl.Median()(means))
+
+
+@tried
+@given(uploads(lambda f: 2 * f + 1), st.sampled_from([0.5, 3.0, 50.0]))
+def test_clipping(u: Uploads, c: float) -> None:
+    clipped = byzfl.Clipping(c)(u.x.clone())
+    assert_same(run(rule("clipping", rule("median"), c=c), u.x, u.f).vector, byzfl.Median()(clipped))
+
+
+@tried
+@given(uploads(lambda f: 2 * f + 1))
+def test_arc(u: Uploads) -> None:
+    clipped = byzfl.ARC(u.f)(u.x.clone())
+    assert_same(run(rule("arc", rule("median")), u.x, u.f).vector, byzfl.Median()(clipped))
+
+
+@tried
+@given(uploads(lambda f: 4 * f + 4, most=2))
+def test_caf_on_a_line_where_one_power_iteration_is_exact(u: Uploads) -> None:
+    """It starts at a random vector, and ends on a line at the eigenvector; started there it has the eigenvalue, too.
+
+    Rows without weight count there: so does this definition, which is ours otherwise (`test_filters_plainly.py`).
+    """
+    assume(u.f > 0)
+    line = u.x[0] / u.x[0].norm()
+    along = u.x[0] + u.x[:, :1] * line
+    with patch("torch.randn", lambda *_, **__: line.float()):
+        theirs = byzfl.CAF(u.f)(along)
+    assert_same(torch.tensor(caf(along.tolist(), u.f, dead_rows_count=True)), theirs)
+
+
+def test_caf_does_not_end_there_with_a_far_row() -> None:
+    """The far row loses its weight at once, and keeps the largest τ: nobody else loses much after that."""
+    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    x[0] = 1e6
+    steps = []
+
+    def start(*_: Any, **__: Any) -> Tensor:
+        steps.append(1)
+        if len(steps) > 1000:
+            raise TimeoutError
+        return torch.ones(4)
+
+    with patch("torch.randn", start), pytest.raises(TimeoutError):
+        byzfl.CAF(2)(x)
+    assert run(rule("caf"), x, 2).vector.norm() < 3

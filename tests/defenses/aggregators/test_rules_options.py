@@ -26,10 +26,27 @@ OTHER: dict[tuple[str, str], dict[str, Any]] = {
     ("signguard", "high"): {"high": 2.0},
     ("signguard", "share"): {"share": 1.0},
     ("bucketing", "s"): {"s": 3},
+    ("clipping", "c"): {"c": 12.0},
+    ("foolsgold", "confidence"): {"confidence": 0.2},
+    ("foolsgold", "divide"): {"divide": "clients"},
+    ("flame", "noise"): {"noise": 0.0},
+    ("flame", "min_samples"): {"min_samples": 4},
+    ("rlr", "theta"): {"theta": 10},
+    ("lasa", "sparsity"): {"sparsity": 0.9},
+    ("lasa", "norm_limit"): {"norm_limit": 0.1},
+    ("lasa", "sign_limit"): {"sign_limit": 0.2},
+    ("lasa", "averaged"): {"averaged": "sparse"},
+    ("foundationfl", "copies"): {"copies": 3},
 }
 
 
-SHARED = {("dnc", "iterations"): {"coordinates": 5}}
+OVER_ROUNDS = {("fldetector", "window"), ("fldetector", "references")}
+"""Options that act after some rounds: test_histories_plainly.py."""
+SHARED: dict[tuple[str, str], dict[str, Any]] = {
+    ("dnc", "iterations"): {"coordinates": 5},
+    ("foolsgold", "divide"): {"confidence": 0.2},
+    ("lasa", "norm_limit"): {"sign_limit": 9.0},
+}
 """Settings on both sides, where an option acts only with them."""
 
 
@@ -43,7 +60,7 @@ def uploads() -> Tensor:
 
 def test_every_option_is_tried() -> None:
     declared = {(name, f.name) for name in NAMES for f in dataclasses.fields(registry.find("aggregator", name).options)}
-    assert declared == {*OTHER, ("fltrust", "root")}
+    assert declared == {*OTHER, ("fltrust", "root"), *OVER_ROUNDS}
 
 
 @pytest.mark.parametrize(("name", "option"), OTHER)

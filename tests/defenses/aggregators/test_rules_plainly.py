@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from helpers.loops import Row, assert_near, average, distance, norm
 from helpers.rules import Uploads, call, rule, run, tried, uploads
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,26 +21,6 @@ from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.defenses.aggregators.bulyan import closest_mean
-
-Row = Sequence[float]
-
-
-def assert_near(found: Tensor, expected: Sequence[float], rtol: float = 1e-7) -> None:
-    wanted = torch.tensor(expected, dtype=found.dtype)
-    scale = max(float(wanted.abs().max()), 1.0)
-    torch.testing.assert_close(found, wanted, rtol=rtol, atol=rtol * scale)
-
-
-def distance(a: Row, b: Row) -> float:
-    return math.sqrt(sum((s - t) ** 2 for s, t in zip(a, b, strict=True)))
-
-
-def norm(a: Row) -> float:
-    return distance(a, [0.0] * len(a))
-
-
-def average(rows: Sequence[Row]) -> list[float]:
-    return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
 
 
 def krum_scores(rows: Sequence[Row], f: int) -> list[float]:
