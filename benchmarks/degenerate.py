@@ -39,8 +39,6 @@ POISONED = {"digits": ("poison",), "iid": ("fashion", "cifar"), "heterogeneous":
 """Published suite → its problems that count as utility and that clients poison."""
 READ = {"digits": "analytic", "iid": "inverting-gradients", "heterogeneous": "inverting-gradients"}
 """Published suite → its attack on samples, on the problem `upload`."""
-OF_METHOD = r"(?ms)^\[(methods|training)\.(?!sign-flip|inverting-gradients)[^\]]+\].*?(?=^\[|\Z)"
-"""A table of a method that does not take part here."""
 AXES = ("utility", "integrity", "privacy")
 
 
@@ -97,7 +95,8 @@ def levels(row: RankingRow) -> list[float]:
 
 def suite_of(name: str) -> str:
     """The suite's problems and options, with the degenerate defenses in place of its own."""
-    text = re.sub(OF_METHOD, "", load(name).text.split("[[matrix]]")[0])
+    absent = rf"(?ms)^\[(methods|training)\.(?!sign-flip\]|{READ[name]}\]).*?(?=^\[|\Z)"
+    text = re.sub(absent, "", load(name).text.split("[[matrix]]")[0])
     for problem in POISONED[name]:
         text += matrix(problem, ["sign-flip"])
     return text + matrix("upload", [READ[name], "last-layer-label"], 'parties = ["server"]')
