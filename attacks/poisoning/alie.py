@@ -1,40 +1,27 @@
 """ALIE, "A Little Is Enough" (Baruch, Baruch & Goldberg, NeurIPS 2019, Algorithm 3).
 
     every colluder sends μ − z·σ, coordinate by coordinate
-    s = ⌊n/2 + 1⌋ − m                          honest supporters needed for a majority
-    z = Φ⁻¹((n − m − s)/(n − m))               s honest uploads lie farther out
 
-μ and σ are mean and standard deviation of the honest uploads, n all clients, m the corrupted ones.
+μ and σ are mean and standard deviation of the honest uploads; `helpers/alie_strength.py` has the paper's z.
 """
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 from fedarena.attacks.poisoning.cards.alie import Options
+from fedarena.attacks.poisoning.helpers.alie_strength import ByALIEsStrength
 from fedarena.attacks.poisoning.helpers.honest_estimate import honest_rows, mean_and_deviation, needs_two, same
-from fedarena.contracts.poisoning import Poisoning, RoundView
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 
 
-class ALIE(Poisoning):
+class ALIE(ByALIEsStrength):
     """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.alie.Options`."""
 
     options: Options
     knowledge_levels = ("own", "omniscient")
     tunes = {"z": (0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 10.0)}  # noqa: RUF012  (a ClassVar of the base)
-
-    @property
-    def z(self) -> float | None:
-        """The z that is set, else the paper's."""
-        return self.options.z if self.options.z is not None else z_max(self.knowledge.clients, self.knowledge.corrupted)
-
-    @property
-    def strengths(self) -> dict[str, float]:
-        z = self.z
-        return {"z": z} if self.options.z is None and z is not None else {}
 
     def applies(self) -> NotApplicable | None:
         n, m, z = self.knowledge.clients, self.knowledge.corrupted, self.z
@@ -55,11 +42,3 @@ class ALIE(Poisoning):
         mean, deviation = mean_and_deviation(honest_rows(self.knowledge, view))
         z = self.z or 0.0  # undefined only where one is tuned, and this is the first that is tried
         return same(mean - z * deviation, view), memory
-
-
-def z_max(n: int, m: int) -> float | None:
-    """The paper's z for m corrupted clients of n; None where no honest supporter is needed (s ≤ 0) or left."""
-    s = n // 2 + 1 - m
-    if not 0 < s < n - m:
-        return None
-    return NormalDist().inv_cdf((n - m - s) / (n - m))

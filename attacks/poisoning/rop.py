@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from fedarena.attacks.poisoning.alie import z_max
 from fedarena.attacks.poisoning.cards.rop import Options
+from fedarena.attacks.poisoning.helpers.alie_strength import ByALIEsStrength
 from fedarena.attacks.poisoning.helpers.honest_estimate import honest_rows, same
 from fedarena.attacks.poisoning.helpers.plain_broadcast import direction_since, needs_plain_broadcast, recalled, stored
-from fedarena.contracts.poisoning import Poisoning, RoundView
+from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -33,22 +33,12 @@ BEFORE = "before."
 """Prefix of the last broadcast in the memory."""
 
 
-class ROP(Poisoning):
+class ROP(ByALIEsStrength):
     """The attack; see the module's docstring and `fedarena.attacks.poisoning.cards.rop.Options`."""
 
     options: Options
     knowledge_levels = ("omniscient", "own")
     tunes = {"z": (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0)}  # noqa: RUF012  (a ClassVar of the base)
-
-    @property
-    def z(self) -> float | None:
-        """The z that is set, else ALIE's."""
-        return self.options.z if self.options.z is not None else z_max(self.knowledge.clients, self.knowledge.corrupted)
-
-    @property
-    def strengths(self) -> dict[str, float]:
-        z = self.z
-        return {"z": z} if self.options.z is None and z is not None else {}
 
     def applies(self) -> NotApplicable | None:
         z = 1.0 if self.options.tune > 1 else self.z

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fedarena.attacks.poisoning.alie import z_max
+from fedarena.attacks.poisoning.helpers.alie_strength import z_max
 from fedarena.cli import main
 from fedarena.core.text.numbers import mean, percent
 from fedarena.records.schema import SCHEMA

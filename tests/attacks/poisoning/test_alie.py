@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers.poisoning import knowledge, make, round_view, sent
 
-from fedarena.attacks.poisoning.alie import z_max
+from fedarena.attacks.poisoning.helpers.alie_strength import z_max
 
 
 def test_z_of_the_paper() -> None:

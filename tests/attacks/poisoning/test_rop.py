@@ -10,7 +10,7 @@ from helpers.poisoning import knowledge, make, problem
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from fedarena.attacks.poisoning.alie import z_max
+from fedarena.attacks.poisoning.helpers.alie_strength import z_max
 from fedarena.attacks.poisoning.rop import turned
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
