@@ -73,14 +73,15 @@ def record_of(
         "origins": origins_of(finished.spec),
         "environment": environment(),
     }
-    record |= {"secret": identity["secret"]} if "secret" in identity else {}
-    _add_by_client(record, finished)
+    _add_optional(record, identity, finished)
     record["key"] = key_of(record)
     return record
 
 
-def _add_by_client(record: Record, finished: FinishedRun) -> None:
-    """Add the accuracy by client after the last round, where it says something."""
+def _add_optional(record: Record, identity: Identity, finished: FinishedRun) -> None:
+    """Add the secret, if there is one, and the accuracy by client after the last round, where it says something."""
+    if "secret" in identity:
+        record["secret"] = identity["secret"]
     last = finished.run.curve[-1]
     if finished.spec.problem.partition == "iid" or not last.rounds:
         return

@@ -88,6 +88,7 @@ def round_view(own: Any, honest: Any = None, round: int = 0, clients: tuple[int,
         own=mine,
         honest=theirs,
         honest_clients=clients if clients is not None else tuple(range(seen)),
+        clients=tuple(range(seen, seen + size)),
     )
 
 

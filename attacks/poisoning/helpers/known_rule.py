@@ -72,5 +72,13 @@ class AgainstKnownRule(Poisoning):
             drawn = knowledge.data.draw(rule.auxiliary * knowledge.task.n_classes, rng.child("reference"))
             return flatten(knowledge.defense.expected_upload(view.down, *drawn))
 
-        expected = knowledge.task.assumed_corrupted_per_round
-        return rule(x, Call(x.new_ones(len(x)), expected, memory, rng.child("rule"), reference))
+        call = Call(
+            weights=x.new_ones(len(x)),
+            f=knowledge.task.assumed_corrupted_per_round,
+            memory=memory,
+            rng=rng.child("rule"),
+            reference=reference,
+            senders=(*view.honest_clients, *view.clients),
+            shapes=tuple(tuple(t.shape[1:]) for t in view.own.values()),
+        )
+        return rule(x, call)

@@ -55,6 +55,7 @@ def real_round(knows: Knowledge, t: int = 0) -> RoundView:
         own={name: x[bad] for name, x in ups.items()},
         honest={name: x[good] for name, x in ups.items()} if knows == "omniscient" else {},
         honest_clients=tuple(good) if knows == "omniscient" else (),
+        clients=tuple(bad),
     )
 
 

@@ -36,7 +36,7 @@ def test_no_strength_on_a_grid_does_clearly_more_harm_to_the_median(name: str) -
 
     def harm(upload: Tensor) -> float:
         everyone = torch.cat([x, upload.expand(F, -1)])
-        vector = rule(everyone, Call(torch.ones(12), F, {}, Rng(0))).vector
+        vector = rule(everyone, Call(weights=torch.ones(12), f=F, memory={}, rng=Rng(0))).vector
         return float((vector - x.mean(0)).norm())
 
     reached = harm(sent(attack, round_view(torch.zeros(F, 8), x))[0])
@@ -60,7 +60,9 @@ def test_it_keeps_the_memory_of_the_rule(name: str) -> None:
     for t in range(3):
         x = honest(t)
         out, memory = attack.craft(round_view(torch.zeros(F, 8), x, t), memory, Rng(0).child(t))
-        server = rule(torch.cat([x, rows(out)]), Call(torch.ones(12), F, server, Rng(1).child(t))).memory
+        server = rule(
+            torch.cat([x, rows(out)]), Call(weights=torch.ones(12), f=F, memory=server, rng=Rng(1).child(t))
+        ).memory
     assert memory.keys() == server.keys()
     for key, value in server.items():
         torch.testing.assert_close(memory[key], value)
