@@ -7,7 +7,8 @@ its clients, one upload kept of all, noise that hides nothing, random labels, si
 their messages tell. They meet FedAvg's problems of a published suite and a part of its attacks. A worst case over fewer
 attacks is at least that over all, so each score here is an upper bound of the one on the board.
 
-A sound defense of a board is one that stands above FedAvg there. The law: a degenerate defense has no rank, or its
+A sound defense of a board is one that stands above FedAvg there: FedAvg with noise of nothing is FedAvg, and stands
+where that does. Ranks are among the defenses of the table alone. The law: a degenerate defense has no rank, or its
 scores from the lowest on are at most those of each sound defense, and its range of ranks does not begin above FedAvg's
 in this run. Exits with 1 where it does not hold.
 """
@@ -35,9 +36,11 @@ sys.path.insert(0, str(ROOT / "tests"))
 from helpers.degenerate import CLASSES, installed  # noqa: E402
 
 DEFENSES = [BASELINE, *CLASSES]
-POISONED = {"digits": ("poison",), "iid": ("fashion", "cifar"), "heterogeneous": ("fashion", "cifar")}
+PUBLISHED = {"smoke": "baseline"}
+"""Suite → the folder of its board, where that has another name."""
+POISONED = {"smoke": ("poison",), "digits": ("poison",), "iid": ("fashion", "cifar"), "heterogeneous": ("fashion", "cifar")}
 """Published suite → its problems that count as utility and that clients poison."""
-READ = {"digits": "analytic", "iid": "inverting-gradients", "heterogeneous": "inverting-gradients"}
+READ = {"smoke": "analytic", "digits": "analytic", "iid": "inverting-gradients", "heterogeneous": "inverting-gradients"}
 """Published suite → its attack on samples, on the problem `upload`."""
 AXES = ("utility", "integrity", "privacy")
 
@@ -70,11 +73,11 @@ def measured(name: str, folder: Path, flags: Sequence[str]) -> list[str]:
     if bench(["suite", "run", str(path), "--out", str(out), "--quiet", *flags]):
         raise SystemExit(f"the suite {path} did not run")
     here = {row.defense: row for row in rank_defenses(load_board(out))}
-    published = {row.defense: row for row in rank_defenses(load_board(ROOT / "reports" / name))}
+    published = {row.defense: row for row in rank_defenses(load_board(ROOT / "reports" / PUBLISHED.get(name, name)))}
     sound = [row for row in published.values() if row.rank and levels(row) > levels(published[BASELINE])]
     print(f"\n{name}: sound are {', '.join(row.defense for row in sound) or 'none'}\n")
     print(line(["defense", *AXES, "rank"]), line(["---"] * 5), sep="\n")
-    for row in (published[BASELINE], *(here[d] for d in CLASSES)):
+    for row in (here[d] for d in DEFENSES):
         where = row.rank.text if row.rank else row.unranked.split(" (")[0]
         print(line([row.defense, *(f"{row.score(axis).level:.2f}" for axis in AXES), where]), flush=True)
     return [f"{name}: {d} {why}" for d in CLASSES for why in above(here[d], here[BASELINE], sound)]

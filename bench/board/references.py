@@ -56,6 +56,7 @@ def facts(
 def references(board: Board, problems: Sequence[str]) -> list[Reference]:
     """The references on these problems. None on boards that were measured before there were any."""
     rows: dict[str, dict[str, Mean]] = {"constant": {}, "local-only": {}, "server-only": {}}
+    best_of: dict[str, None] = {}
     for p in board.problems:
         if p.name not in problems or not p.local_only:
             continue
@@ -63,10 +64,11 @@ def references(board: Board, problems: Sequence[str]) -> list[Reference]:
         rows["local-only"][p.name] = mean(list(p.local_only.values()))
         if best := best_server(board, p.name):
             rows["server-only"][p.name] = mean(list(best.server_only.values()))
+            best_of[best.defense] = None
     titles = {
         "constant": "always the most frequent class",
         "local-only": "each client trains alone",
-        "server-only": "a server trains on its own samples alone",
+        "server-only": f"a server trains on its own samples alone (that of {' or '.join(best_of)}, the best)",
     }
     return [Reference(name, titles[name], accuracy) for name, accuracy in rows.items() if accuracy]
 

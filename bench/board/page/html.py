@@ -75,6 +75,7 @@ def page(
         "heads": heads(board, threats, leaderboard.weighted),
         "rows": rows(board, threats, leaderboard),
         "rule": escape(leaderboard.rule),
+        "all_ranked": "" if leaderboard.unranked else " hidden",
         "unranked": "".join(f'<p class="soft">{escape(line)}</p>' for line in leaderboard.unranked),
         **_references(leaderboard),
         "commands": "".join(f"<pre><code>{escape(c)}</code></pre>" for c in commands)

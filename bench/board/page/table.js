@@ -83,7 +83,9 @@ function drawTable(cut, ranked) {
     else head.removeAttribute("aria-sort");
   }
   byId("shown").textContent = `${lines.filter((l) => !l.hidden).length} of ${plural(rows.length, "defense")} shown`;
-  byId("unranked").replaceChildren(...unrankedLines(ranked).map((text) => make("p", { class: "soft" }, text)));
+  const without = unrankedLines(ranked);
+  byId("unranked").replaceChildren(...without.map((text) => make("p", { class: "soft" }, text)));
+  byId("no-rank").hidden = !without.length;
 }
 
 // The defenses without a rank, one line for each reason.

@@ -130,7 +130,7 @@ def _problem(problem: ProblemInfo) -> str:
     else:
         chance = f"a constant prediction has {100 * problem.chance:.0f} %"
     subset = f"; a subset of the data: {escape(problem.subset)}" if problem.subset else ""
-    subset += "" if problem.utility else "; too short or too odd for its accuracy to count as utility"
+    subset += "" if problem.utility else "; accuracy on it does not count as utility"
     return f"**{escape(problem.name)}**: {escape(problem.description)}; {reached}, {chance}{subset}"
 
 
