@@ -38,7 +38,12 @@ from helpers.degenerate import CLASSES, installed  # noqa: E402
 DEFENSES = [BASELINE, *CLASSES]
 PUBLISHED = {"smoke": "baseline"}
 """Suite → the folder of its board, where that has another name."""
-POISONED = {"smoke": ("poison",), "digits": ("poison",), "iid": ("fashion", "cifar"), "heterogeneous": ("fashion", "cifar")}
+POISONED = {
+    "smoke": ("poison",),
+    "digits": ("poison",),
+    "iid": ("fashion", "cifar"),
+    "heterogeneous": ("fashion", "cifar"),
+}
 """Published suite → its problems that count as utility and that clients poison."""
 READ = {"smoke": "analytic", "digits": "analytic", "iid": "inverting-gradients", "heterogeneous": "inverting-gradients"}
 """Published suite → its attack on samples, on the problem `upload`."""

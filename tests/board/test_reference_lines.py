@@ -21,7 +21,14 @@ def test_a_reference_has_its_accuracy_and_scores_by_definition() -> None:
     assert [line.cells for line in lines] == [
         ("constant", "always the most frequent class", "10 %", "0", "–", "1"),
         ("local-only", "each client trains alone", "60 ± 0 %", "0", "–", "1"),
-        ("server-only", "a server trains on its own samples alone (that of two-stage, the best)", "70 ± 0 %", "0", "–", "1"),
+        (
+            "server-only",
+            "a server trains on its own samples alone (that of two-stage, the best)",
+            "70 ± 0 %",
+            "0",
+            "–",
+            "1",
+        ),
     ]
 
 
