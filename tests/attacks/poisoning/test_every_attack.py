@@ -21,7 +21,10 @@ from fedarena.problem.task import Batch
 NAMES = (
     "agr-tailored",
     "alie",
+    "blended",
+    "dba",
     "delayed",
+    "edge-case",
     "gaussian",
     "ipm",
     "label-flip",
@@ -98,7 +101,7 @@ def test_batches_are_left_as_they_were_given(name: str) -> None:
     attack = built(name, knowledges(name)[0])
     batch = problem().batch(0, Rng(0))
     x, y = batch.x.clone(), batch.y.clone()
-    attack.batch(batch, 10, Rng(0))
+    attack.batch(batch, 10, 0, Rng(0))
     assert torch.equal(batch.x, x)
     assert torch.equal(batch.y, y)
 
@@ -110,7 +113,7 @@ def test_the_rng_determines_everything(name: str) -> None:
         runs = []
         for _ in range(2):
             attack = built(name, knows)
-            poisoned = attack.batch(batch, 10, Rng(3))
+            poisoned = attack.batch(batch, 10, 0, Rng(3))
             runs.append((attack.craft(s, {}, Rng(3)), {"x": poisoned.x, "y": poisoned.y}))
         assert same(runs[0][0][0], runs[1][0][0])
         assert same(runs[0][0][1], runs[1][0][1])
@@ -136,7 +139,10 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     # attack: option: (another value, what else is set)
     "agr-tailored": {"perturbation": ("std", {})},
     "alie": {"z": (2.0, {})},
+    "blended": {"target": (3, {}), "blend": (0.4, {}), "share": (0.9, {}), "pattern": (1, {})},
+    "dba": {"target": (3, {}), "length": (1, {}), "gap": (3, {}), "share": (0.9, {})},
     "delayed": {"start": (0.6, {})},
+    "edge-case": {"source": (3, {}), "target": (5, {}), "tail": (0.5, {}), "share": (0.9, {})},
     "gaussian": {"std": (1.0, {})},
     "ipm": {"epsilon": (0.5, {})},
     "label-flip": {"labels": ("random", {}), "samples": ("one", {})},
@@ -160,7 +166,7 @@ def deeds(name: str, **options: Any) -> list[Tensor]:
     knows: Knowledge = "omniscient" if "omniscient" in knowledges(name) else knowledges(name)[0]
     attack, memory, done = built(name, knows, **options), {}, []
     for t in range(9):
-        poisoned = attack.batch(problem().batch(0, Rng(5).child(t)), t, Rng(0).child(t))
+        poisoned = attack.batch(problem().batch(0, Rng(5).child(t)), t, 0, Rng(0).child(t))
         out, memory = attack.craft(real_round(knows, t), memory, Rng(0).child(t))
         done += [poisoned.x, poisoned.y, rows(out)]
     return done
@@ -214,8 +220,8 @@ def test_it_starts_on_its_usual_problem(name: str) -> None:
 
 def test_an_empty_poisson_batch_stays_empty() -> None:
     empty = Batch(torch.zeros(1, 0, 1, 8, 8), torch.zeros(1, 0, dtype=torch.int64))
-    for name in ("label-flip", "pixel-trigger"):
-        poisoned = built(name, "own").batch(empty, 0, Rng(0))
+    for name in ("label-flip", "pixel-trigger", "blended", "dba", "edge-case"):
+        poisoned = built(name, "own").batch(empty, 0, 0, Rng(0))
         assert poisoned.x.shape == empty.x.shape
         assert poisoned.y.shape == empty.y.shape
 
