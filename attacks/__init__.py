@@ -25,6 +25,8 @@ CARDS = {
     "min-sum": "fedarena.attacks.poisoning.cards.min_sum:CARD",
     "model-extraction": "fedarena.attacks.extraction.cards.model_extraction:CARD",
     "model-inversion": "fedarena.attacks.inversion.cards.model_inversion:CARD",
+    "model-replacement": "fedarena.attacks.poisoning.cards.model_replacement:CARD",
+    "neurotoxin": "fedarena.attacks.poisoning.cards.neurotoxin:CARD",
     "opt-alie": "fedarena.attacks.poisoning.cards.opt_alie:CARD",
     "opt-ipm": "fedarena.attacks.poisoning.cards.opt_ipm:CARD",
     "optimized": "fedarena.attacks.poisoning.cards.optimized:CARD",
@@ -36,4 +38,5 @@ CARDS = {
     "steer": "fedarena.attacks.poisoning.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",
     "signguard-tailored": "fedarena.attacks.poisoning.cards.signguard_tailored:CARD",
+    "window": "fedarena.attacks.poisoning.cards.window:CARD",
 }

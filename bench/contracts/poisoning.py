@@ -160,6 +160,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         """`begins`, where it sees no round before `first`."""
         return first
 
+    @property
+    def ends(self) -> int | None:
+        """The first round from which on it follows the protocol to the end of the run; None: it does not stop."""
+        return None
+
     def culminates(self, round: int) -> bool:
         """Whether a harmful phase ends with this round. The harness then evaluates the model before it recovers."""
         return False
@@ -206,6 +211,10 @@ class Around(Poisoning):
 
     def begins_after(self, first: int) -> int:
         return self.inner.begins_after(first)
+
+    @property
+    def ends(self) -> int | None:
+        return self.inner.ends
 
     @property
     def strengths(self) -> dict[str, float]:
