@@ -1,4 +1,4 @@
-"""Model replacement with constrain-and-scale (Bagdasaryan, Veit, Hua, Estrin & Shmatikov 2020, Section 4.2, Algorithm 1).
+"""Model replacement with constrain-and-scale (Bagdasaryan, Veit, Hua, Estrin & Shmatikov 2020, Algorithm 1).
 
     a colluder trains X from the broadcast G, with the loss  alpha·L + (1 − alpha)·‖X − G‖²
     sent = scale·(G − X)/η,  scale = n_t/f_t by default, so that the round's mean is replaced

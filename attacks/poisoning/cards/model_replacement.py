@@ -13,7 +13,12 @@ class Options(LocalOptions):
     """Options of model replacement."""
 
     alpha: float = option(0.5, "weight of the loss against that of the distance to the broadcast", above=0, high=1)
-    scale: float | None = option(None, "factor on the upload; none: n/f of the round, which replaces the mean", above=0)
+    scale: float | None = option(
+        None,
+        "factor on the upload; none: n/f of the round, which replaces the mean",
+        above=0,
+        acts_with=("disguise", "none"),
+    )
     disguise: str = option(
         "none",
         "cosine: cosine and length are those of honest uploads; decorrelated: colluders differ as honest clients do",

@@ -32,8 +32,8 @@ CARD = Card(
     departures=(
         "masked = 0.01 is BackFed's gradient_mask_ratio of .99, which is the share that is trained. FLPoison leaves "
         "the largest tenth alone: masked=0.1.",
-        "The largest coordinates are those of the whole model, as in the authors' code with aggregate_all_layer=1. With "
-        "0 the code takes the same share of every layer.",
+        "The largest coordinates are those of the whole model, as in the authors' code with aggregate_all_layer=1. "
+        "With 0 the code takes the same share of every layer.",
         "The paper's mask comes from the last update that the attacker saw, and so does this one after its first "
         "round. The authors' code takes a gradient of clean samples in every round; here only the first round does.",
         "The authors' bound on the length of an upload (s_norm) is left out: the defense's own stands in its place.",

@@ -11,7 +11,7 @@ from helpers.poisoning import knowledge, make, problem, round_view
 from torch import Tensor
 
 from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
-from fedarena.contracts.poisoning import Around, Poisoning, RoundView
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
@@ -29,6 +29,8 @@ NAMES = (
     "ipm",
     "label-flip",
     "mimic",
+    "model-replacement",
+    "neurotoxin",
     "min-max",
     "min-sum",
     "opt-alie",
@@ -39,6 +41,7 @@ NAMES = (
     "rop",
     "sign-flip",
     "signguard-tailored",
+    "window",
 )
 each = pytest.mark.parametrize("name", NAMES)
 
@@ -58,16 +61,24 @@ def real_round(knows: Knowledge, t: int = 0) -> RoundView:
         own={name: x[bad] for name, x in ups.items()},
         honest={name: x[good] for name, x in ups.items()} if knows == "omniscient" else {},
         honest_clients=tuple(good) if knows == "omniscient" else (),
+        clients=tuple(bad),
     )
 
 
 def built(name: str, knows: Knowledge, **options: Any) -> Poisoning:
-    """The attack; a wrapper gets sign flipping to wrap."""
+    """The attack; a wrapper gets another one to wrap."""
     on = knowledge(knows, rule="krum")
-    if name != "delayed":
-        return make(name, on, **options)
-    card = registry.find("attack", name)
-    made: Poisoning = card.load()(card.options(**options), on, make("sign-flip", on))
+    return wrapping(name, on, registry.find("attack", name).options(**options))
+
+
+INSIDE = {"delayed": "sign-flip", "model-replacement": "pixel-trigger", "neurotoxin": "dba", "window": "sign-flip"}
+"""What wrappers wrap."""
+
+
+def wrapping(name: str, on: AttackerKnowledge, options: Any) -> Poisoning:
+    """The attack, around another one if it is a wrapper."""
+    inside = [make(INSIDE[name], on)] if name in INSIDE else []
+    made: Poisoning = registry.find("attack", name).load()(options, on, *inside)
     return made
 
 
@@ -129,7 +140,14 @@ def test_a_colluder_alone_in_its_round_sends_one_finite_upload(name: str) -> Non
         nobody = {n: x[:0] for n, x in s.honest.items()}
         for honest, who in ((s.honest, s.honest_clients), (nobody, ())):
             few = dataclasses.replace(
-                s, size=1, own=alone, honest=honest, honest_clients=who, participants=1 + len(who), round=19
+                s,
+                size=1,
+                own=alone,
+                clients=s.clients[:1],
+                honest=honest,
+                honest_clients=who,
+                participants=1 + len(who),
+                round=19,
             )
             out, _ = built(name, knows).craft(few, {}, Rng(0))
             assert all(len(x) == 1 and bool(x.isfinite().all()) for x in out.values())
@@ -147,6 +165,21 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     "ipm": {"epsilon": (0.5, {})},
     "label-flip": {"labels": ("random", {}), "samples": ("one", {})},
     "mimic": {"warmup": (3, {})},
+    "model-replacement": {
+        "epochs": (2, {}),
+        "lr": (0.1, {}),
+        "batch_size": (8, {}),
+        "alpha": (0.9, {}),
+        "scale": (1.5, {}),
+        "disguise": ("cosine", {}),
+    },
+    "neurotoxin": {
+        "epochs": (2, {}),
+        "lr": (0.1, {}),
+        "batch_size": (8, {}),
+        "masked": (0.2, {}),
+        "scale": (1.5, {}),
+    },
     "min-max": {"perturbation": ("std", {})},
     "min-sum": {"perturbation": ("sign", {}), "bound": ("max", {})},
     "opt-alie": {"evaluations": (3, {"delta": 0.2}), "delta": (0.2, {}), "ratio": (0.6, {"delta": 0.2})},
@@ -157,6 +190,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     "rop": {"z": (2.0, {}), "pi": (0.5, {}), "lam": (0.5, {}), "angle": (180.0, {})},
     "sign-flip": {"scale": (1.5, {})},
     "signguard-tailored": {"order": ("random", {})},
+    "window": {"start": (0.3, {}), "end": (0.3, {})},
 }
 CHOICES = [(name, option) for name, options in OTHER.items() for option in options]
 
@@ -213,9 +247,7 @@ def test_it_starts_on_its_usual_problem(name: str) -> None:
     for knows in card.load().knowledge_levels:
         on = knowledge(knows, clients=int(usual["clients"]), corrupted=int(usual["corrupted"]))
         given = {"against": "trimmed-mean"} if name == "optimized" and knows == "own" else {}
-        attack = card.load()
-        made = attack(card.parse(given), on, make("sign-flip", on)) if issubclass(attack, Around) else None
-        assert (made or attack(card.parse(given), on)).applies() is None
+        assert wrapping(name, on, card.parse(given)).applies() is None
 
 
 def test_an_empty_poisson_batch_stays_empty() -> None:
