@@ -57,16 +57,14 @@ class LocalBackdoor(Around):
     """The attack's name, for messages."""
 
     def __init__(self, options: Any, knowledge: AttackerKnowledge, inner: Poisoning) -> None:
-        """Raises UserError where the attack inside changes no samples, or trains on its own as well."""
+        """Raises UserError where the attack inside changes no samples, or is a wrapper."""
         super().__init__(options, knowledge, inner)
-        last = inner
-        while isinstance(last, Around):
-            if isinstance(last, LocalBackdoor):
-                raise UserError(
-                    f"attack {self.name} trains on its own, and so does {last.name} inside it, allowed: one of them"
-                )
-            last = last.inner
-        if type(last).batch is Poisoning.batch:
+        if isinstance(inner, Around):
+            raise UserError(
+                f"attack {self.name} trains on its own, but inside it is a wrapper, allowed inside: an attack on "
+                "samples, such as dba; other wrappers stand before it"
+            )
+        if type(inner).batch is Poisoning.batch:
             raise UserError(
                 f"attack {self.name} trains on what the attack inside makes of samples, but that changes none, allowed "
                 "inside: an attack on samples, such as dba"

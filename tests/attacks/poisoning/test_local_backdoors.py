@@ -127,15 +127,15 @@ def test_without_a_mask_neurotoxin_is_plain_training_of_the_same_weight() -> Non
     torch.testing.assert_close(attack("neurotoxin+dba", on, masked="0").craft(view(on), {}, Rng(0))[0], plain)
 
 
-def test_what_is_inside_must_change_samples_and_not_train_itself() -> None:
+def test_what_is_inside_must_change_samples_and_be_no_wrapper() -> None:
     for text, said in (
         ("neurotoxin+sign-flip", "changes none, allowed inside: an attack on samples"),
-        ("model-replacement+window+ipm", "changes none"),
-        ("model-replacement+neurotoxin+dba", "and so does neurotoxin inside it, allowed: one of them"),
-        ("model-replacement+window+neurotoxin+dba", "and so does neurotoxin"),
+        ("model-replacement+ipm", "changes none"),
+        ("model-replacement+neurotoxin+dba", "inside it is a wrapper, allowed inside: an attack on samples"),
+        ("neurotoxin+window+dba", "other wrappers stand before it"),
     ):
         with pytest.raises(UserError, match=said):
-            attack(text, knowledge())
+            compose.make_poisoning(compose.parse_attack(text), knowledge())
 
 
 def test_batches_stay_honest_so_that_the_protocol_s_uploads_are() -> None:

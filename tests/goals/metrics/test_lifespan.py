@@ -9,11 +9,13 @@ from helpers.poisoning import problem as small_problem
 
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
+from fedarena.federation.replay import NO_REPLAYS
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals.metrics.lifespan import lifespan
 from fedarena.goals.poisoned_run import poisoned_record
 from fedarena.problem.spec import ProblemSpec
-from fedarena.records.schema import RECORD, Record
+from fedarena.records.json_schema import check_of
+from fedarena.records.schema import Attacked, Record
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def record(attack: str, **options: str) -> Record:
         threats=(Threat("client", "paper", knows="own"),),
         seed=0,
     )
-    return poisoned_record(spec, problem, defense, lambda share, text: None, lambda share, text: None)  # type: ignore[arg-type]
+    return poisoned_record(spec, problem, defense, NO_REPLAYS, lambda share, text: None)
 
 
 def test_the_record_has_the_curve_and_the_lifespan_counted_from_the_window_s_end() -> None:
@@ -75,4 +77,4 @@ def test_attacks_that_do_not_stop_or_have_no_trigger_have_none() -> None:
 
 def test_a_curve_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="success"):
-        RECORD({"attacked": {"success": [[1, "high"]]}}, "")
+        check_of(Attacked)({"success": [[1, "high"]]}, "")
