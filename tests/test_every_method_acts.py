@@ -181,6 +181,8 @@ VICTIMS: dict[str, tuple[str, str, int, str]] = {
     "bank": ("two-stage", "bank", 4, "iid"),
     "delayed": ("fedavg", "delayed+sign-flip", 8, "iid"),
     "mimic": ("krum", "mimic", 6, "dirichlet"),
+    "model-replacement": ("fedavg", "model-replacement+pixel-trigger", 4, "iid"),
+    "neurotoxin": ("fedavg", "neurotoxin+pixel-trigger", 8, "iid"),
     "min-sum": ("median", "min-sum", 8, "iid"),
     "agr-tailored": ("median", "agr-tailored", 8, "iid"),
     "opt-alie": ("median", "opt-alie", 8, "iid"),
@@ -189,11 +191,12 @@ VICTIMS: dict[str, tuple[str, str, int, str]] = {
     "signguard-tailored": ("signguard", "signguard-tailored", 8, "iid"),
     "steer": ("baffle", "steer", 4, "iid"),
     "rank-map": ("dp-sgd", "rank-map+sign-flip", 8, "iid"),
+    "window": ("fedavg", "window+sign-flip", 8, "iid"),
 }
 
 
-STRONGER = {"rop": {"z": "3"}}
-"""Options of attacks whose usual strength needs clients with momentum."""
+STRONGER = {"rop": {"z": "3"}, "window": {"end": "1"}}
+"""ROP's usual strength needs clients with momentum, and after a window the model recovers."""
 
 
 @pytest.mark.parametrize("name", POISONING)

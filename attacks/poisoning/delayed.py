@@ -36,8 +36,8 @@ class Delayed(Around):
     def culminates(self, round: int) -> bool:
         return not self.waits(round) and self.inner.culminates(round)
 
-    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
-        return batch if self.waits(round) else self.inner.batch(batch, round, rng)
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        return batch if self.waits(round) else self.inner.batch(batch, round, client, rng)
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         if not self.waits(view.round):

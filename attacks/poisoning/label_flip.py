@@ -27,7 +27,7 @@ class LabelFlip(Poisoning):
         super().__init__(options, knowledge)
         require_classes(knowledge, "label-flip")
 
-    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
         if self.options.samples == "one":
             x, y = self.knowledge.data.draw(1, rng.child("sample"))
             batch = Batch(x[None], y[None])

@@ -61,6 +61,7 @@ class AttackerKnowledge:
         data: the corrupted clients' own samples, pooled; without any where they know nothing (`none`).
         knows: `none`, `own` or `omniscient`.
         init: the initial parameters, which every client is sent.
+        members: the numbers of the corrupted clients, ascending.
     """
 
     task: Task
@@ -70,6 +71,7 @@ class AttackerKnowledge:
     data: Samples
     knows: Knowledge
     init: Tensors = field(default_factory=dict)
+    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,8 +128,8 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         """Why the attack cannot start against this defense, if so."""
         return None
 
-    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
-        """What one corrupted client trains on in place of its batch; by default the batch itself."""
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        """What one corrupted client, by its number, trains on in place of its batch; by default the batch itself."""
         return batch
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
@@ -158,6 +160,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         """`begins`, where it sees no round before `first`."""
         return first
 
+    @property
+    def ends(self) -> int | None:
+        """The first round from which on it follows the protocol to the end of the run; None: it does not stop."""
+        return None
+
     def culminates(self, round: int) -> bool:
         """Whether a harmful phase ends with this round. The harness then evaluates the model before it recovers."""
         return False
@@ -165,6 +172,15 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         """For backdoors: inputs [n, ...] in [0, 1] with the trigger, and the class that they are to become."""
         return None
+
+    def meant_for(self, x: Tensor, y: Tensor) -> Tensor:
+        """For backdoors: which held-out samples [n] its success is counted on. None of them is of the target's class.
+
+        Args:
+            x: inputs [n, ...] in [0, 1] without the trigger. y: their classes [n].
+        """
+        with_trigger = self.trigger(x)
+        return torch.zeros_like(y, dtype=torch.bool) if with_trigger is None else y != with_trigger[1]
 
     @property
     def sends(self) -> bool:
@@ -197,6 +213,10 @@ class Around(Poisoning):
         return self.inner.begins_after(first)
 
     @property
+    def ends(self) -> int | None:
+        return self.inner.ends
+
+    @property
     def strengths(self) -> dict[str, float]:
         return self.inner.strengths
 
@@ -206,8 +226,11 @@ class Around(Poisoning):
     def applies(self) -> NotApplicable | None:
         return self.inner.applies()
 
-    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
-        return self.inner.batch(batch, round, rng)
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        return self.inner.batch(batch, round, client, rng)
 
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         return self.inner.trigger(x)
+
+    def meant_for(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.inner.meant_for(x, y)

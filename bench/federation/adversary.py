@@ -68,7 +68,7 @@ class Adversary:
         if client not in self.corrupted or self.attack.knowledge.knows == "none":
             return batch
         copy, rng = Batch(batch.x.clone(), batch.y.clone()), self.rng.child("batch", t, client)
-        return self.replays.call(t, "batch", self.attack.batch, copy, t, rng)
+        return self.replays.call(t, "batch", self.attack.batch, copy, t, client, rng)
 
     def computes(self, client: int) -> bool:
         """Whether a client runs the protocol's step at all."""
@@ -181,6 +181,7 @@ def knowledge_of(problem: Problem, defense: Defense, knows: Knowledge) -> Attack
         data=data,
         knows=knows,
         init=init,
+        members=tuple(problem.corrupted),
     )
 
 

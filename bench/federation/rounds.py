@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 
 from fedarena.contracts.defense import Defense, State
@@ -16,6 +17,9 @@ from fedarena.federation.one_round import Draw, Federation, PeakMemory, RoundRes
 from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.problem.problem import Problem
 
+Probe = Callable[[Tensors], float | None]
+"""Deployed parameters → a number, or None."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -23,12 +27,14 @@ class Point:
 
     Attributes:
         by_class: see `fedarena.problem.problem.Problem.evaluate_by_class`.
+        probed: what the caller's probe made of the model; None without one.
     """
 
     rounds: int
     accuracy: float
     loss: float
     by_class: tuple[float, ...] = ()
+    probed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,7 @@ def run(
     adversary: Adversary | None = None,
     draw: Draw = lambda t, client: None,
     replays: Replays = NO_REPLAYS,
+    probe: Probe = lambda params: None,
 ) -> Run:
     """Train for the scheduled rounds.
 
@@ -132,16 +139,13 @@ def run(
         adversary: the corrupted clients; None: all clients follow the protocol.
         draw: prescribes the batches of an experiment; by default clients draw as the problem says.
         replays: remembers some calls of the defense, which are replayed in the end.
+        probe: measures one more number of the deployed model at every evaluation (`Point.probed`).
     """
     schedule = problem.task.schedule
     federation = _federation(defense, problem, rng, adversary, draw, replays)
     state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
     curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
-
-    def evaluate(state: State) -> Point:
-        curve.append(Point(state.round, *problem.evaluate_by_class(defense.deployed(state))))
-        return curve[-1]
-
+    evaluate = partial(_evaluate, defense, problem, probe, curve)
     for t in range(schedule.rounds):
         try:
             result = play(federation, state, t, write=t in watch)
@@ -162,6 +166,13 @@ def run(
     if not curve or curve[-1].rounds != state.round:
         evaluate(state)
     return _finished(federation, state, tuple(curve), totals, diverged_at, why)
+
+
+def _evaluate(defense: Defense, problem: Problem, probe: Probe, curve: list[Point], state: State) -> Point:
+    """Add a point to the curve."""
+    params = defense.deployed(state)
+    curve.append(Point(state.round, *problem.evaluate_by_class(params), probed=probe(params)))
+    return curve[-1]
 
 
 def _federation(

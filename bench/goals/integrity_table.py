@@ -139,11 +139,22 @@ def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) ->
     if not any((c.value(f"{who}_rejected") or 0.0) > 0 for who in ("honest", "corrupted")):
         shown = [(name, text) for name, text in shown if not name.endswith("_rejected")]
     lines += [text.format(rate(c.metrics, name)) for name, text in shown]
+    if "lifespan" in c.metrics:
+        lines.append(f"the trigger {_lifespan(c)}")
     if "accuracy" in c.metrics:
         lines.append(_recovery(c))
     if c.reason:
         lines.insert(0, f"{'see' if c.status == 'ok' else c.status} ({notes.number(c.reason)})")
     return tuple(lines)
+
+
+def _lifespan(c: Cell) -> str:
+    """How long the backdoor lived after the attack had stopped, and on how many of the seeds it did not die."""
+    lived, alive = c.metrics["lifespan"], c.metrics["lifespan_is_bound"]
+    length = f"{'≥ ' if alive.value else ''}{lived.value:.0f} rounds"
+    survivors = round(alive.value * alive.seeds)
+    still = "" if not survivors or alive.seeds == 1 else f" (it does not die on {survivors} of {alive.seeds} seeds)"
+    return f"lives for {length} after the attack{still}"
 
 
 def _recovery(c: Cell) -> str:

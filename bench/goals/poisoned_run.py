@@ -6,7 +6,7 @@ from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.errors import UserError, describe
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import finite
+from fedarena.core.tensors import Tensors, finite
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
@@ -17,6 +17,7 @@ from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
+from fedarena.goals.metrics.lifespan import lifespan
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.problem import Problem
 from fedarena.records.record_of import options_of, record_of
@@ -50,6 +51,7 @@ def poisoned_record(
             progress=lambda share: progress(share, "training"),
             adversary=adversary,
             replays=replays,
+            probe=lambda params: _success(attack, problem, params).get("attack_success_rate"),
         )
         if run.not_replayed:
             return _untrained(spec, problem, defense, "failed", run.not_replayed)
@@ -93,12 +95,23 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
     # A model that the attack made overflow is a result: it predicts one class.
     reason = "" if run.diverged_at is None else run.why
     rounds = shares(run.verdicts, frozenset(problem.corrupted))
+    success = [[p.rounds, round(p.probed, 4)] for p in run.curve if p.probed is not None]
     metrics = {
         "accuracy": run.accuracy,
         **means_over_rounds(rounds),
-        **(success_rate(attack, problem, run.params) if finite(run.params) else {}),
+        **_success(attack, problem, run.params),
+        **lifespan(success, attack.ends),
     }
     record = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
     record["attacked"] |= {"by_round": by_round(rounds), "begins": attack.begins, "strengths": attack.strengths}
     record["attacked"]["untuned"] = list(attack.untuned)
+    if success:
+        record["attacked"]["success"] = success
+    if attack.ends is not None:
+        record["attacked"]["ends"] = attack.ends
     return record
+
+
+def _success(attack: Poisoning, problem: Problem, params: Tensors) -> dict[str, float]:
+    """How often the trigger succeeds; empty for attacks without one, and for a model that overflowed."""
+    return success_rate(attack, problem, params) if finite(params) else {}

@@ -176,6 +176,10 @@ class Attacked(TypedDict, total=False):
     """By name and round, how the server used corrupted and honest uploads (`integrity.shares`)."""
     begins: int
     """The first round in which the attack may do harm."""
+    ends: int
+    """The first round from which on it no longer does; absent where it does not stop before the run's end."""
+    success: Annotated[list[list[float]], each(pair)]
+    """[round, share of held-out inputs on which the trigger succeeds] of each evaluation; absent without a trigger."""
     strengths: dict[str, float]
     """Strengths that the attack computes by a formula."""
     untuned: list[str]

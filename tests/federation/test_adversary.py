@@ -77,7 +77,7 @@ class Silent(Poisoning):
 class Zeroed(Poisoning):
     """Trains on label 0 only."""
 
-    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
         return Batch(batch.x, torch.zeros_like(batch.y))
 
 
@@ -152,7 +152,7 @@ def test_the_pool_is_the_corrupted_clients_data_and_no_more() -> None:
 class Vandal(Poisoning):
     """Writes into everything it is handed."""
 
-    def batch(self, batch: Batch, round: int, rng: Rng) -> Batch:
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
         batch.x.fill_(7.0)
         return Batch(batch.x, batch.y)
 

@@ -18,3 +18,12 @@ def require_classes(knowledge: AttackerKnowledge, attack: str, what: str = "") -
     if not knowledge.task.n_classes:
         said = f"{what}, but " if what else ""
         raise UserError(f"attack {attack}: {said}the data set's labels are numbers, allowed: a data set with classes")
+
+
+def require_class(knowledge: AttackerKnowledge, attack: str, option: str, value: int) -> None:
+    """Raise UserError for an option whose value is none of the classes."""
+    classes = knowledge.task.n_classes
+    if value >= classes:
+        raise UserError(
+            f"attack {attack}: option '{option}' is {value}, allowed: 0 to {classes - 1} with {classes} classes"
+        )

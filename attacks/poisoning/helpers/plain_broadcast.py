@@ -22,6 +22,17 @@ def needs_plain_broadcast(knowledge: AttackerKnowledge) -> NotApplicable | None:
     )
 
 
+def needs_plain_uploads(knowledge: AttackerKnowledge) -> NotApplicable | None:
+    """Why an attack cannot start that sends changes of the model: an upload is shaped otherwise. It tries one."""
+    x, y = knowledge.data.draw(1, Rng(0))
+    if not len(y):
+        return None
+    up = knowledge.defense.expected_upload(dict(knowledge.init), x, y)
+    if {name: t.shape for name, t in up.items()} == {name: t.shape for name, t in knowledge.init.items()}:
+        return None
+    return NotApplicable("it sends a change of the model's parameters, and this protocol's uploads are none")
+
+
 def direction_since(before: Tensors, down: Tensors, knowledge: AttackerKnowledge) -> Tensor:
     """What the server has stepped against between two broadcasts, [d], as if it had taken one plain step."""
     return flatten(knowledge.defense.direction_between(before, dict(down)))

@@ -15,6 +15,7 @@ from fedarena.goals.text import interval as judged_interval
 SHOWN = {
     "accuracy": "accuracy",
     "attack_success_rate": "trigger succeeds",
+    "lifespan": "lifespan in rounds",
     "client_lowest_decile": "lowest decile of clients",
     "client_mean": "mean of clients",
     "recovered": "recovered",
@@ -62,7 +63,8 @@ def metrics(cell: BoardCell) -> str:
     """ "recovered 0.43 ± 0.05, SSIM 0.61 ± 0.02"."""
     texts, means = [], {name: mean(list(values.values())) for name, values in cell.metrics.items() if values}
     for name in [name for name in SHOWN if cell.metrics.get(name)][:3]:
-        texts.append(f"{SHOWN[name]} {_share(means, name) if name in SHARES else number(means[name])}")
+        least = "≥ " if name == "lifespan" and means["lifespan_is_bound"].value else ""
+        texts.append(f"{SHOWN[name]} {least}{_share(means, name) if name in SHARES else number(means[name])}")
     return ", ".join(texts)
 
 

@@ -65,8 +65,8 @@ def test_when_omniscient_it_copies_random_honest_uploads_until_then() -> None:
 
 def test_batches_are_honest_until_then() -> None:
     attack, batch = delayed(knowledge(), "label-flip"), problem().batch(0, Rng(0))
-    assert torch.equal(attack.batch(batch, 9, Rng(0)).y, batch.y)
-    assert torch.equal(attack.batch(batch, 10, Rng(0)).y, 9 - batch.y)
+    assert torch.equal(attack.batch(batch, 9, 0, Rng(0)).y, batch.y)
+    assert torch.equal(attack.batch(batch, 10, 0, Rng(0)).y, 9 - batch.y)
     s = round_view([[1.0], [2.0]], round=10)
     assert torch.equal(rows(attack.craft(s, {}, Rng(0))[0]), rows(s.own))  # label flipping sends the protocol's upload
 

@@ -11,7 +11,7 @@ from helpers.poisoning import knowledge, make, problem, round_view
 from torch import Tensor
 
 from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
-from fedarena.contracts.poisoning import Around, Poisoning, RoundView
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
@@ -21,11 +21,16 @@ from fedarena.problem.task import Batch
 NAMES = (
     "agr-tailored",
     "alie",
+    "blended",
+    "dba",
     "delayed",
+    "edge-case",
     "gaussian",
     "ipm",
     "label-flip",
     "mimic",
+    "model-replacement",
+    "neurotoxin",
     "min-max",
     "min-sum",
     "opt-alie",
@@ -36,6 +41,7 @@ NAMES = (
     "rop",
     "sign-flip",
     "signguard-tailored",
+    "window",
 )
 each = pytest.mark.parametrize("name", NAMES)
 
@@ -60,12 +66,19 @@ def real_round(knows: Knowledge, t: int = 0) -> RoundView:
 
 
 def built(name: str, knows: Knowledge, **options: Any) -> Poisoning:
-    """The attack; a wrapper gets sign flipping to wrap."""
+    """The attack; a wrapper gets another one to wrap."""
     on = knowledge(knows, rule="krum")
-    if name != "delayed":
-        return make(name, on, **options)
-    card = registry.find("attack", name)
-    made: Poisoning = card.load()(card.options(**options), on, make("sign-flip", on))
+    return wrapping(name, on, registry.find("attack", name).options(**options))
+
+
+INSIDE = {"delayed": "sign-flip", "model-replacement": "pixel-trigger", "neurotoxin": "dba", "window": "sign-flip"}
+"""What wrappers wrap."""
+
+
+def wrapping(name: str, on: AttackerKnowledge, options: Any) -> Poisoning:
+    """The attack, around another one if it is a wrapper."""
+    inside = [make(INSIDE[name], on)] if name in INSIDE else []
+    made: Poisoning = registry.find("attack", name).load()(options, on, *inside)
     return made
 
 
@@ -99,7 +112,7 @@ def test_batches_are_left_as_they_were_given(name: str) -> None:
     attack = built(name, knowledges(name)[0])
     batch = problem().batch(0, Rng(0))
     x, y = batch.x.clone(), batch.y.clone()
-    attack.batch(batch, 10, Rng(0))
+    attack.batch(batch, 10, 0, Rng(0))
     assert torch.equal(batch.x, x)
     assert torch.equal(batch.y, y)
 
@@ -111,7 +124,7 @@ def test_the_rng_determines_everything(name: str) -> None:
         runs = []
         for _ in range(2):
             attack = built(name, knows)
-            poisoned = attack.batch(batch, 10, Rng(3))
+            poisoned = attack.batch(batch, 10, 0, Rng(3))
             runs.append((attack.craft(s, {}, Rng(3)), {"x": poisoned.x, "y": poisoned.y}))
         assert same(runs[0][0][0], runs[1][0][0])
         assert same(runs[0][0][1], runs[1][0][1])
@@ -127,7 +140,14 @@ def test_a_colluder_alone_in_its_round_sends_one_finite_upload(name: str) -> Non
         nobody = {n: x[:0] for n, x in s.honest.items()}
         for honest, who in ((s.honest, s.honest_clients), (nobody, ())):
             few = dataclasses.replace(
-                s, size=1, own=alone, honest=honest, honest_clients=who, participants=1 + len(who), round=19
+                s,
+                size=1,
+                own=alone,
+                clients=s.clients[:1],
+                honest=honest,
+                honest_clients=who,
+                participants=1 + len(who),
+                round=19,
             )
             out, _ = built(name, knows).craft(few, {}, Rng(0))
             assert all(len(x) == 1 and bool(x.isfinite().all()) for x in out.values())
@@ -137,11 +157,29 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     # attack: option: (another value, what else is set)
     "agr-tailored": {"perturbation": ("std", {})},
     "alie": {"z": (2.0, {})},
+    "blended": {"target": (3, {}), "blend": (0.4, {}), "share": (0.9, {}), "pattern": (1, {})},
+    "dba": {"target": (3, {}), "length": (1, {}), "gap": (3, {}), "share": (0.9, {})},
     "delayed": {"start": (0.6, {})},
+    "edge-case": {"source": (3, {}), "target": (5, {}), "tail": (0.5, {}), "share": (0.9, {})},
     "gaussian": {"std": (1.0, {})},
     "ipm": {"epsilon": (0.5, {})},
     "label-flip": {"labels": ("random", {}), "samples": ("one", {})},
     "mimic": {"warmup": (3, {})},
+    "model-replacement": {
+        "epochs": (2, {}),
+        "lr": (0.1, {}),
+        "batch_size": (8, {}),
+        "alpha": (0.9, {}),
+        "scale": (1.5, {}),
+        "disguise": ("cosine", {}),
+    },
+    "neurotoxin": {
+        "epochs": (2, {}),
+        "lr": (0.1, {}),
+        "batch_size": (8, {}),
+        "masked": (0.2, {}),
+        "scale": (1.5, {}),
+    },
     "min-max": {"perturbation": ("std", {})},
     "min-sum": {"perturbation": ("sign", {}), "bound": ("max", {})},
     "opt-alie": {"evaluations": (3, {"delta": 0.2}), "delta": (0.2, {}), "ratio": (0.6, {"delta": 0.2})},
@@ -152,6 +190,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     "rop": {"z": (2.0, {}), "pi": (0.5, {}), "lam": (0.5, {}), "angle": (180.0, {})},
     "sign-flip": {"scale": (1.5, {})},
     "signguard-tailored": {"order": ("random", {})},
+    "window": {"start": (0.3, {}), "end": (0.3, {})},
 }
 CHOICES = [(name, option) for name, options in OTHER.items() for option in options]
 
@@ -161,7 +200,7 @@ def deeds(name: str, **options: Any) -> list[Tensor]:
     knows: Knowledge = "omniscient" if "omniscient" in knowledges(name) else knowledges(name)[0]
     attack, memory, done = built(name, knows, **options), {}, []
     for t in range(9):
-        poisoned = attack.batch(problem().batch(0, Rng(5).child(t)), t, Rng(0).child(t))
+        poisoned = attack.batch(problem().batch(0, Rng(5).child(t)), t, 0, Rng(0).child(t))
         out, memory = attack.craft(real_round(knows, t), memory, Rng(0).child(t))
         done += [poisoned.x, poisoned.y, rows(out)]
     return done
@@ -208,15 +247,13 @@ def test_it_starts_on_its_usual_problem(name: str) -> None:
     for knows in card.load().knowledge_levels:
         on = knowledge(knows, clients=int(usual["clients"]), corrupted=int(usual["corrupted"]))
         given = {"against": "trimmed-mean"} if name == "optimized" and knows == "own" else {}
-        attack = card.load()
-        made = attack(card.parse(given), on, make("sign-flip", on)) if issubclass(attack, Around) else None
-        assert (made or attack(card.parse(given), on)).applies() is None
+        assert wrapping(name, on, card.parse(given)).applies() is None
 
 
 def test_an_empty_poisson_batch_stays_empty() -> None:
     empty = Batch(torch.zeros(1, 0, 1, 8, 8), torch.zeros(1, 0, dtype=torch.int64))
-    for name in ("label-flip", "pixel-trigger"):
-        poisoned = built(name, "own").batch(empty, 0, Rng(0))
+    for name in ("label-flip", "pixel-trigger", "blended", "dba", "edge-case"):
+        poisoned = built(name, "own").batch(empty, 0, 0, Rng(0))
         assert poisoned.x.shape == empty.x.shape
         assert poisoned.y.shape == empty.y.shape
 

@@ -13,7 +13,7 @@ from fedarena.problem.task import Batch
 
 def test_class_i_becomes_h_minus_1_minus_i() -> None:
     batch = Batch(torch.zeros(1, 4, 1, 8, 8), torch.tensor([[0, 3, 5, 9]]))
-    assert make("label-flip", knowledge()).batch(batch, 0, Rng(0)).y.tolist() == [[9, 6, 4, 0]]
+    assert make("label-flip", knowledge()).batch(batch, 0, 0, Rng(0)).y.tolist() == [[9, 6, 4, 0]]
 
 
 @settings(max_examples=20, deadline=None)
@@ -21,14 +21,14 @@ def test_class_i_becomes_h_minus_1_minus_i() -> None:
 def test_reversing_twice_is_nothing(labels: list[int]) -> None:
     attack, y = make("label-flip", knowledge()), torch.tensor([labels])
     batch = Batch(torch.zeros(1, len(labels), 1, 8, 8), y)
-    once = attack.batch(batch, 0, Rng(0))
-    assert torch.equal(attack.batch(once, 1, Rng(0)).y, y)
+    once = attack.batch(batch, 0, 0, Rng(0))
+    assert torch.equal(attack.batch(once, 1, 0, Rng(0)).y, y)
     assert torch.equal(once.x, batch.x)
 
 
 def test_random_labels_are_never_the_right_ones_and_all_others_alike() -> None:
     y = torch.full((1, 9000), 4)
-    flipped = make("label-flip", knowledge(), labels="random").batch(Batch(torch.zeros(1, 9000, 1), y), 0, Rng(0)).y
+    flipped = make("label-flip", knowledge(), labels="random").batch(Batch(torch.zeros(1, 9000, 1), y), 0, 0, Rng(0)).y
     counts = torch.bincount(flipped[0], minlength=10)
     assert counts[4] == 0
     others = counts[torch.arange(10) != 4]
@@ -42,7 +42,7 @@ def test_one_flipped_sample_is_drawn_from_the_pool_each_round() -> None:
     pool = on.data.inputs(torch.arange(len(on.data.y)))
     drawn = set()
     for t in range(10):
-        poisoned = attack.batch(batch, t, Rng(t))
+        poisoned = attack.batch(batch, t, 0, Rng(t))
         assert poisoned.x.shape == (1, 1, *on.task.input_shape)
         found = [i for i in range(len(pool)) if torch.equal(pool[i], poisoned.x[0, 0])]
         assert 9 - int(poisoned.y) in [int(on.data.y[i]) for i in found]

@@ -34,13 +34,13 @@ def test_the_trigger_sets_the_patch_to_one_and_nothing_else(size: int, channels:
 
 def test_poisoned_samples_carry_patch_and_target_and_the_others_neither() -> None:
     batch = Batch(torch.zeros(4, 500, 1, 8, 8), torch.full((4, 500), 5))
-    poisoned = make("pixel-trigger", knowledge(), share=0.3, target=2).batch(batch, 0, Rng(0))
+    poisoned = make("pixel-trigger", knowledge(), share=0.3, target=2).batch(batch, 0, 0, Rng(0))
     marked = poisoned.x[..., -1, -1].flatten(2).squeeze(-1) == 1
     assert torch.equal(marked, poisoned.y == 2)
     assert bool((poisoned.y[~marked] == 5).all())
     assert float(poisoned.x[~marked].sum()) == 0
     assert float(marked.float().mean()) == pytest.approx(0.3, abs=5 * (0.21 / 2000) ** 0.5)
-    every = make("pixel-trigger", knowledge(), share=1.0, target=2).batch(batch, 0, Rng(0))
+    every = make("pixel-trigger", knowledge(), share=1.0, target=2).batch(batch, 0, 0, Rng(0))
     assert bool((every.y == 2).all())
 
 
