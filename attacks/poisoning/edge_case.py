@@ -52,7 +52,8 @@ class EdgeCase(Poisoning):
             self.rare = own[distance >= self.radius]
 
     def _distance(self, x: Tensor) -> Tensor:
-        return (x.flatten(1) - self.centre).norm(dim=1)
+        distance: Tensor = (x.flatten(1) - self.centre).norm(dim=1)
+        return distance
 
     def applies(self) -> NotApplicable | None:
         if len(self.rare):

@@ -84,7 +84,8 @@ def held_to(sent: Tensor, honest: Tensor) -> Tensor:
     rho = typical_cosine(honest)
     c = min(1.0, max(0.0, rho / kappa)) if kappa > 0 else 0.0
     rest = normalize(sent - (sent @ mean)[:, None] * mean, dim=1)
-    return honest.norm(dim=1).median() * (c * mean + math.sqrt(1 - c * c) * rest)
+    held: Tensor = honest.norm(dim=1).median() * (c * mean + math.sqrt(1 - c * c) * rest)
+    return held
 
 
 def decorrelated(sent: Tensor, honest: Tensor, parts: Tensor) -> Tensor:
@@ -97,7 +98,8 @@ def decorrelated(sent: Tensor, honest: Tensor, parts: Tensor) -> Tensor:
     parts = normalize(parts - (parts @ common)[:, None] * common, dim=1)
     parts = normalize(parts - parts.mean(0), dim=1)
     a = math.sqrt(min(1.0, max(0.0, (typical_cosine(honest) * (f - 1) + 1) / f)))
-    return honest.norm(dim=1).median() * (a * common + math.sqrt(1 - a * a) * parts)
+    apart: Tensor = honest.norm(dim=1).median() * (a * common + math.sqrt(1 - a * a) * parts)
+    return apart
 
 
 def typical_cosine(x: Tensor) -> float:
