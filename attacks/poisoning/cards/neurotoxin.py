@@ -21,7 +21,7 @@ CARD = Card(
     kind="attack",
     form="paper",
     usual=USUAL,
-    title="Neurotoxin: a backdoor where honest clients hardly move, so that it lasts (neurotoxin+ATTACK)",
+    title="Neurotoxin: a backdoor where honest clients hardly move (neurotoxin+ATTACK)",
     target="fedarena.attacks.poisoning.neurotoxin:Neurotoxin",
     options=Options,
     paper="Neurotoxin: Durable Backdoors in Federated Learning (ICML)",
@@ -39,7 +39,8 @@ CARD = Card(
         "The authors' bound on the length of an upload (s_norm) is left out: the defense's own stands in its place.",
     ),
     check="the mask and the coordinates that are sent: tests/attacks/poisoning/test_local_backdoors.py; "
-    "benchmarks/backdoors.py measures its lifespan",
+    "benchmarks/backdoors.py measures its lifespan. The paper's lasts longer than an unmasked one; on digits with a small "
+    "network it does not: 38, 10, 12, 32 and 12 rounds with masked=0.1 against 50 or more, 40, 32, 50 or more and 38",
     facts=(
         ("knows", "own: its own samples and the broadcasts"),
         ("needs", "a broadcast that shows the model, and uploads that are its changes"),
