@@ -40,7 +40,8 @@ CARD = Card(
     ),
     check="the mask and the coordinates that are sent: tests/attacks/poisoning/test_local_backdoors.py; "
     "benchmarks/backdoors.py measures its lifespan. The paper's lasts longer than an unmasked one; on digits with a "
-    "small network it does not: 38, 10, 12, 32 and 12 rounds with masked=0.1 against 50 or more, 40, 32, 50 or more and 38",
+    "small network it does not: 38, 10, 12, 32 and 12 rounds with masked=0.1 against 50 or more, 40, 32, 50 or more "
+    "and 38",
     facts=(
         ("knows", "own: its own samples and the broadcasts"),
         ("needs", "a broadcast that shows the model, and uploads that are its changes"),
