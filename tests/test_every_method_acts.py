@@ -461,7 +461,7 @@ SCHEDULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "lr": ({"lr": 1.0}, {}),
     "client_optimizer": ({"client_optimizer": "adam"}, {"local_epochs": 1, **TWO_STEPS}),
     "momentum": ({"momentum": 0.5}, {"local_epochs": 1, **TWO_STEPS, "client_optimizer": "momentum"}),
-    "momentum_form": ({"momentum_form": "ema"}, {"client_optimizer": "momentum"}),
+    "momentum_form": ({"momentum_form": "ema"}, {"local_epochs": 1, **TWO_STEPS, "client_optimizer": "momentum"}),
     "server_optimizer": ({"server_optimizer": "adam"}, {}),
     "server_lr": ({"server_lr": 3.0}, {}),
     "adam_beta2": ({"adam_beta2": 0.5}, {"server_optimizer": "adam"}),
