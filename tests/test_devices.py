@@ -174,7 +174,8 @@ def test_rules(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("attack", POISONING)
 def test_poisoning_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole = f"{attack}+sign-flip" if issubclass(registry.find("attack", attack).load(), Around) else attack
+    inside = "label-flip" if attack in ("model-replacement", "neurotoxin") else "sign-flip"
+    whole = f"{attack}+{inside}" if issubclass(registry.find("attack", attack).load(), Around) else attack
     assert_same_on_both(AGAINST.get(attack, "krum"), whole, ["--clients=12", "--corrupted=2"], tmp_path, capsys)
 
 

@@ -195,8 +195,8 @@ VICTIMS: dict[str, tuple[str, str, int, str]] = {
 }
 
 
-STRONGER = {"rop": {"z": "3"}, "window": {"end": "1"}}
-"""ROP's usual strength needs clients with momentum, and after a window the model recovers."""
+STRONGER = {"blended": {"blend": "0.3"}, "rop": {"z": "3"}, "window": {"end": "1"}}
+"""ROP's usual strength needs clients with momentum, a faint pattern more rounds; after a window the model recovers."""
 
 
 @pytest.mark.parametrize("name", POISONING)
