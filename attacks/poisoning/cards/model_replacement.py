@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.poisoning.helpers.local_backdoor import LocalOptions
+from fedarena.attacks.poisoning.helpers.local_options import LocalOptions
 from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
 from fedarena.core.card import Card
 from fedarena.core.options import option

@@ -15,7 +15,7 @@ A subclass changes the loss (`loss`), or leaves parameters alone (`mask`), or ch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -29,7 +29,6 @@ from fedarena.attacks.poisoning.helpers.plain_broadcast import (
 )
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
-from fedarena.core.options import option
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, scale, stack
 from fedarena.core.threat import NotApplicable
@@ -38,15 +37,6 @@ from fedarena.problem.task import Batch
 
 INSIDE = "inside."
 """Prefix of the attack inside in the memory."""
-
-
-@dataclass(frozen=True)
-class LocalOptions:
-    """How a colluder trains."""
-
-    epochs: int = option(6, "epochs over the colluder's samples in a round", low=1)
-    lr: float = option(0.05, "learning rate of its steps", above=0)
-    batch_size: int = option(64, "samples of a step, at most", low=1)
 
 
 class LocalBackdoor(Around):

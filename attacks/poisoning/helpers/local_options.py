@@ -1,0 +1,14 @@
+"""Options of attacks whose colluders train on their own (`local_backdoor.py` beside this file). A card imports no torch."""
+
+from dataclasses import dataclass
+
+from fedarena.core.options import option
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """How a colluder trains."""
+
+    epochs: int = option(6, "epochs over the colluder's samples in a round", low=1)
+    lr: float = option(0.05, "learning rate of its steps", above=0)
+    batch_size: int = option(64, "samples of a step, at most", low=1)
