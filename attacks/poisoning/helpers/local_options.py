@@ -1,4 +1,4 @@
-"""Options of attacks whose colluders train on their own (`local_backdoor.py` beside this file). A card imports no torch."""
+"""Options of attacks whose colluders train on their own (`local_backdoor.py`), apart so that cards import no torch."""
 
 from dataclasses import dataclass
 
