@@ -46,7 +46,9 @@ def test_a_plug_in_s_attack_joins_the_board_and_the_lowest_score_counts(
 ) -> None:
     attack = OTHER.replace("ATTACK", "same-value").replace('["fedavg"]', '["median"]')
     for name, matrix in (("base", BASE), ("broken", attack)):
-        done = bench_with_plugin("suite", "run", suite(tmp_path, name, matrix), "--jobs", "1", "--quiet")
+        done = bench_with_plugin(
+            "suite", "run", suite(tmp_path, name, matrix), "--jobs", "1", "--secret", "none", "--quiet"
+        )
         assert done.returncode == 0, done.stderr
     done = bench_with_plugin("leaderboard", "base", "--with", "runs/broken", "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -214,9 +214,8 @@ def test_an_attack_that_kills_its_worker_is_given_up_and_no_other(
     get_reusable_executor().shutdown(kill_workers=True)  # its workers know the toys
     assert (code, err) == (1, ""), out + err
     out = " ".join(out.split())
-    assert "not measured: read: deadly on fedavg, server, adaptive, seed 0: its worker process died 2 times" in out
-    assert "3 trials measured" in out
-    assert "3 ok" in out
+    assert "4 trials measured" in out  # it kills its own process alone, and has a record of that
+    assert "3 ok, 1 failed" in out
 
 
 MATRIX = '[[matrix]]\nproblem = "read"\ndefenses = ["fedavg"]\nattacks = ["dlg"]\n'

@@ -25,13 +25,17 @@ from fedarena.problem.spec import usual_problem
 CLIENTS, CORRUPTED, SAMPLED = 9, 3, 3
 
 
+INSIDE = {"model-replacement": "label-flip", "neurotoxin": "label-flip"}
+"""Wrappers that train on their own need an attack on samples inside."""
+
+
 def poisoning() -> list[tuple[str, Knowledge]]:
     """Every poisoning attack with each knowledge that it can have; wrappers around a flip of signs."""
     found: list[tuple[str, Knowledge]] = []
     for name in registry.registries()["attack"].names():
         method = registry.find("attack", name).load()
         if issubclass(method, Around):
-            found.append((f"{name}+sign-flip", "own"))
+            found.append((f"{name}+{INSIDE.get(name, 'sign-flip')}", "own"))
         elif issubclass(method, Poisoning):
             found += [(name, knows) for knows in method.knowledge_levels]
     return found

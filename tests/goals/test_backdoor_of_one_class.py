@@ -11,6 +11,7 @@ from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.integrity import success_rate, without_other_classes
+from fedarena.federation.replay import NO_REPLAYS
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.poisoned_run import poisoned_record
@@ -49,7 +50,7 @@ def test_a_record_says_that_no_other_class_is_held_out() -> None:
         threats=(Threat("client", "paper", knows="own"),),
         seed=0,
     )
-    record = poisoned_record(spec, problem, defense, lambda share, text: None)
+    record = poisoned_record(spec, problem, defense, NO_REPLAYS, lambda share, text: None)
     assert record["status"] == "n/a"
     assert record["reason"] == "all held-out samples are of the target's class 3: none shows the backdoor"
 

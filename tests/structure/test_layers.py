@@ -21,8 +21,8 @@ from fedarena.core import registry
 from fedarena.core.card import Kind
 
 METHODS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack")
-ORDINARY_WORDS = frozenset({"mean", "median"})
-"""Names of methods that are words of statistics as well. As strings they say nothing about a method."""
+ORDINARY_WORDS = frozenset({"mean", "median", "window"})
+"""Names of methods that are words of statistics or of the code as well. As strings they say nothing about a method."""
 
 EXAMPLE = "an example in a command's help or in what an error allows"
 PAPER = "the paper that the network is from"

@@ -45,7 +45,7 @@ def test_the_pattern_is_mixed_into_every_pixel_and_is_the_same_for_all() -> None
         assert bool((poisoned.y == 4).all())
 
 
-def test_another_colluder_made_anew_has_the_same_pattern_and_another_seed_another() -> None:
+def test_all_colluders_have_the_same_pattern_and_a_seed_its_own() -> None:
     x = torch.zeros(1, 1, 8, 8)
     a, b, c = (make("blended", knowledge(), pattern=seed).trigger(x) for seed in (3, 3, 4))
     assert a is not None

@@ -169,7 +169,7 @@ def test_a_disguised_upload_has_the_cosine_and_the_length_of_honest_ones() -> No
 
 
 @pytest.mark.parametrize("f", [2, 3, 6])
-def test_decorrelated_colluders_differ_as_honest_clients_do_and_add_up_to_the_backdoor(f: int) -> None:
+def test_decorrelated_colluders_differ_as_honest_clients_do(f: int) -> None:
     own = like_honest(f)
     backdoor = torch.zeros(f, 4000)
     backdoor[:, 7] = 40.0

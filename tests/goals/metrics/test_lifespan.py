@@ -53,7 +53,7 @@ def record(attack: str, **options: str) -> Record:
     return poisoned_record(spec, problem, defense, NO_REPLAYS, lambda share, text: None)
 
 
-def test_the_record_has_the_curve_and_the_lifespan_counted_from_the_window_s_end() -> None:
+def test_the_record_has_the_curve_and_the_lifespan() -> None:
     """20 rounds: evaluated after 8, 16 and 20, and after 10, where the window ends."""
     found = record("window+pixel-trigger", start="0.1", end="0.5")
     attacked = found["attacked"]
