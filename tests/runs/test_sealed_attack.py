@@ -16,6 +16,7 @@ import pytest
 from helpers.cheats import POINTS, READ
 from helpers.paths import ROOT
 from helpers.plugins import installed
+from joblib.externals.loky import get_reusable_executor
 
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
@@ -78,9 +79,12 @@ def test_what_an_attack_patches_dies_with_its_process(monkeypatch: pytest.Monkey
     assert record("dlg", options={"iterations": "3", "restarts": "1"})["metrics"]["identified"] == 1.0
 
 
-def test_an_honest_attack_gives_what_it_gives_in_the_harness() -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
+    get_reusable_executor().shutdown(kill_workers=True)  # workers of earlier tests do not know the copy
     options = {"iterations": "20", "restarts": "2"}
-    built_in, plug_in = record("dlg", options=options), record("dlg-copy", options=options)
+    built_in, plug_in = record("dlg", options=options, jobs=jobs), record("dlg-copy", options=options, jobs=jobs)
+    get_reusable_executor().shutdown(kill_workers=True)  # its workers know the copy
     assert measured(plug_in) == measured(built_in)
     assert plug_in["status"] == "ok"
     assert plug_in["cost"]["attack_seconds"] > 0

@@ -55,8 +55,8 @@ def train(
         inputs: maps applied to the inputs of dense layers, by the weight's name.
         onto: FedSGD only; what gradients are added to. It is read while a chunk's uploads are in the cache.
     """
-    make = "new_zeros" if onto is None else "new_empty"
-    ups = {name: getattr(p, make)(len(batches), *p.shape) for name, p in start.items()}
+    make = Tensor.new_zeros if onto is None else Tensor.new_empty
+    ups = {name: make(p, (len(batches), *p.shape)) for name, p in start.items()}
     at_once = clients_at_once(start)
     for first in range(0, len(batches), at_once):
         part = {name: up[first : first + at_once] for name, up in ups.items()}
