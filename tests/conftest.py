@@ -31,6 +31,7 @@ from fedarena.runs import executors
 LONG_FILES = (
     "test_planted.py",
     "test_every_method_acts.py",
+    "test_every_option_acts.py",
     "test_devices.py",
     "test_kills.py",
     "test_suite_run.py",
