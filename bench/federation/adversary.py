@@ -17,7 +17,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
-from fedarena.federation.replay import NO_REPLAYS, Replays
+from fedarena.federation.replay import Replays
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
@@ -61,7 +61,7 @@ class Adversary:
     rng: Rng
     simulated: bool = False
     memory: Tensors = field(default_factory=dict)
-    replays: Replays = NO_REPLAYS
+    replays: Replays = field(default_factory=Replays, init=False)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
         """The batch that a client trains on. An attacker who knows no data is not shown any."""

@@ -42,7 +42,8 @@ def poisoned_record(
         attack, of_attack.spec, tuned = _ready(spec, problem, knowledge, rng, progress)
         if isinstance(attack, NotApplicable):
             return _untrained(spec, problem, defense, "n/a", attack.reason)
-        adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"), replays=of_attack)
+        adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
+        adversary.replays = of_attack
         run = federation.run(
             defense,
             problem,
