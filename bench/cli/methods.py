@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 Subparsers = Any  # argparse gives its own type no public name
 
 TRAINING = "training"
-BUILT_IN = "fedarena"
 PLURAL: dict[Kind, str] = {
     "defense": "Defenses",
     "aggregator": "Aggregation rules",
@@ -119,7 +118,7 @@ def _training() -> dict[str, Any]:
     return {
         "kind": "schedule",
         "name": TRAINING,
-        "origin": BUILT_IN,
+        "origin": registry.BUILT_IN,
         "title": "How a federation trains: rounds, batches, local work and optimisers",
         "options": [_option(TRAINING, info) for info in describe_options(Schedule)],
     }
@@ -171,7 +170,7 @@ def _table(*columns: str) -> Table:
 def _methods_table(title: str, rows: list[dict[str, Any]]) -> Table:
     from rich.text import Text
 
-    foreign = any(row["origin"] != BUILT_IN for row in rows)
+    foreign = any(row["origin"] != registry.BUILT_IN for row in rows)
     table = _table("name", "what", "source", *(["from"] if foreign else []))
     table.title = title
     for row in rows:
@@ -217,7 +216,7 @@ def _print_card(console: Console, card: dict[str, Any]) -> None:
 
 
 def _lines(card: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if card["origin"] != BUILT_IN:
+    if card["origin"] != registry.BUILT_IN:
         yield "from", f"{card['origin']} (a plug-in)"
     if card.get("paper"):
         year = f" {card['year']}" if card["year"] else ""

@@ -7,19 +7,17 @@ fields and no reference into the run.
 
 from __future__ import annotations
 
-import io
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch import Generator, Tensor, nn
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.final_model import Predictor
 from fedarena.contracts.observation import Candidates, Disclosure, Observation
+from fedarena.core.compact_pickle import dumps
 from fedarena.core.tensors import Tensors
-from fedarena.core.tensors import reduce_tensor as reduce
 from fedarena.core.threat import Threat
 from fedarena.problem.loss import Criterion
 from fedarena.problem.task import Batch
@@ -89,22 +87,5 @@ class View:
 
 def seal(view: View) -> View:
     """A deep copy through serialisation. It holds no reference into the run and nothing but the view's fields."""
-    copy: View = pickle.loads(written(view))
+    copy: View = pickle.loads(dumps(view))
     return copy
-
-
-def written(view: View) -> bytes:
-    """The view as a pickle, which holds nothing but the view's fields."""
-    file = io.BytesIO()
-    _Compact(file).dump(view)
-    return file.getvalue()
-
-
-class _Compact(pickle.Pickler):
-    """Writes each tensor's own numbers. A plain pickle of a slice would hold the whole tensor: others' uploads."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        if not isinstance(obj, Tensor):
-            return NotImplemented
-        own = obj.clone() if obj.untyped_storage().nbytes() > obj.numel() * obj.element_size() else obj
-        return reduce(own) if type(own) is Tensor else own.__reduce_ex__(pickle.HIGHEST_PROTOCOL)

@@ -100,6 +100,14 @@ class Card:
         return parse_options(self.options, given, f"{self.kind} {self.name}")
 
 
+def import_card(target: str, where: str) -> Card:
+    """Import a card. Raises UserError where it cannot be imported, or is none."""
+    card = import_target(target, where)
+    if not isinstance(card, Card):
+        raise UserError(f"{where} is a {type(card).__name__}, not a fedarena.core.card.Card")
+    return card
+
+
 def import_target(target: str, owner: str) -> Any:
     """Import "module:attribute". Raises UserError with a message of one line for any error of the import."""
     module, _, attribute = target.partition(":")

@@ -1,6 +1,6 @@
 """A fresh Python process that works on what it is handed and has nothing else of this one's memory.
 
-The request goes there as a pickle. What comes back is bytes and JSON, which cannot run code here.
+Requests go there as pickles. What comes back is bytes and JSON, which cannot run code here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 from fedarena.core.errors import ToldByProcess, describe
@@ -27,45 +29,80 @@ Say = Callable[[Any], None]
 """Sends a message, which JSON can hold, before the answer."""
 
 
-def ask(module: str, request: Any, device: str = "cpu", heard: Say = lambda message: None) -> bytes:
-    """The answer of `python -m module`, which calls `serve`.
+class FreshProcess:
+    """`python -m module`, which calls `serve`. It ends when nobody holds it any more, and with this process.
 
     Args:
-        request: what it works on, and all that it is handed besides the path of modules and how torch computes here.
-        heard: called with each message.
+        device: where it computes. Otherwise torch computes there as it does here.
 
-    Raises:
-        ToldByProcess: it raised an exception, whose description this is, or ended without an answer.
+    Attributes:
+        path: where it looks for modules.
     """
-    import torch
 
-    settings = torch.get_num_threads(), sys.float_info.min / 2 == 0, device
-    data = pickle.dumps((settings, pickle.dumps(request)))
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    # A group of its own, so that Ctrl-C ends it by way of this process alone.
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", module],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
-        process_group=0,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            with suppress(BrokenPipeError):
-                process.stdin.write(len(data).to_bytes(8, "little") + data)
-                process.stdin.flush()
-            answer = _listen(process.stdout, heard)
-            if answer is None:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(PATIENCE)
-                raise ToldByProcess(f"its process {_end(process.returncode)} and gave no answer")
-            return answer
-        finally:
-            process.kill()
-            with suppress(OSError):
-                process.stdin.close()
+    def __init__(self, module: str, device: str = "cpu") -> None:
+        import torch
+
+        self.path = module_path()
+        # A group of its own, so that Ctrl-C ends it by way of this process alone.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": self.path},
+            process_group=0,
+        )
+        self.end = weakref.finalize(self, _end, self._process)
+        self._send((torch.get_num_threads(), sys.float_info.min / 2 == 0, device))
+
+    def ask(self, request: Any, heard: Say = lambda message: None) -> bytes:
+        """Its answer to a request.
+
+        Args:
+            heard: called with each message.
+
+        Raises:
+            ToldByProcess: it raised an exception, whose description this is, or ended without an answer.
+        """
+        self._send(request)
+        assert self._process.stdout is not None
+        answer = _listen(self._process.stdout, heard)
+        if answer is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE)
+            raise ToldByProcess(f"its process {_ending(self._process.returncode)} and gave no answer")
+        return answer
+
+    def _send(self, request: Any) -> None:
+        from fedarena.core.compact_pickle import dumps
+
+        data = dumps(request)
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(len(data).to_bytes(8, "little") + data)
+            self._process.stdin.flush()
+
+
+def module_path() -> str:
+    """Where modules are looked for here, as `PYTHONPATH` says it to another process."""
+    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+
+
+def ask(module: str, request: Any, device: str = "cpu", heard: Say = lambda message: None) -> bytes:
+    """The answer of a process that has this request alone. See `FreshProcess`. Raises ToldByProcess."""
+    process = FreshProcess(module, device)
+    try:
+        return process.ask(request, heard)
+    finally:
+        process.end()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for line in (process.stdin, process.stdout):
+        assert line is not None
+        with suppress(OSError):
+            line.close()
 
 
 def _listen(line: Any, heard: Say) -> bytes | None:
@@ -84,37 +121,48 @@ def _listen(line: Any, heard: Say) -> bytes | None:
     return None
 
 
-def _end(status: int | None) -> str:
+def _ending(status: int | None) -> str:
     if status is None:
         return "closed its line"
     return f"ended with status {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
 
 
+_serving = False
+
+
+def is_fresh() -> bool:
+    """Whether this is a fresh process."""
+    return _serving
+
+
 def serve(work: Callable[[Any, Say], bytes]) -> None:
-    """Carry out the request, in the fresh process. What it prints goes to stderr, and it ends with its parent."""
-    line, request = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
+    """Answer requests, in the fresh process. What it prints goes to stderr, and it ends with its parent."""
+    global _serving
+    _serving = True
+    line, source = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
     os.dup2(2, 1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    data = request.read(int.from_bytes(request.read(8), "little"))
-    threading.Thread(target=_end_with_parent, args=(request,), daemon=True).start()
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_receive, args=(source, requests), daemon=True).start()
 
     def send(kind: str, content: Any, more: bytes = b"") -> None:
         line.write(json.dumps([kind, content]).encode() + b"\n" + more)
         line.flush()
 
-    try:
-        settings, asked = pickle.loads(data)
-        _compute_as(*settings)
-        answer = work(pickle.loads(asked), lambda message: send("message", message))
-        send("answer", len(answer), answer)
-    except Exception as error:
-        send("error", describe(error))
+    _compute_as(*pickle.loads(requests.get()))
+    while True:
+        try:
+            answer = work(pickle.loads(requests.get()), lambda message: send("message", message))
+            send("answer", len(answer), answer)
+        except Exception as error:
+            send("error", describe(error))
 
 
-def _end_with_parent(request: BinaryIO) -> None:
-    """End this process when its parent has ended, since nobody else holds the other end of the line."""
-    request.read(1)
+def _receive(source: BinaryIO, requests: SimpleQueue[bytes]) -> None:
+    """Take requests, and end this process when its parent has ended: nobody else holds the line's other end."""
+    while len(head := source.read(8)) == 8:
+        requests.put(source.read(int.from_bytes(head, "little")))
     os._exit(1)
 
 

@@ -19,10 +19,16 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
-from fedarena.core.card import KINDS, Card, Kind, import_target
+from fedarena.core import foreign_card
+from fedarena.core.card import KINDS, Card, Kind, import_card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.fresh_process import is_fresh
+
+BUILT_IN = "fedarena"
+"""The origin of the methods of this package."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +38,22 @@ class Entry:
     Attributes:
         name: the registry name.
         target: "module:attribute" of the card.
-        origin: who claims it: "fedarena", or the distribution of a plug-in.
+        origin: who claims it: `BUILT_IN`, or the distribution of a plug-in.
     """
 
     name: str
     target: str
     origin: str
 
+    def seals(self, kind: Kind) -> bool:
+        """Whether the method is another package's attack, and this process must not import it."""
+        return kind == "attack" and self.origin != BUILT_IN and not is_fresh()
+
     def card(self, kind: Kind) -> Card:
-        """Import the card. Raises UserError when the plug-in is broken or its card does not fit its claim."""
+        """The card. Raises UserError when the plug-in is broken or its card does not fit its claim."""
         where = f"{kind} '{self.name}' of {self.origin} ({self.target})"
-        card = import_target(self.target, where)
-        if not isinstance(card, Card):
-            raise UserError(f"{where} is a {type(card).__name__}, not a fedarena.core.card.Card")
+        sealed = self.seals(kind)
+        card = foreign_card.read(self.target, where, attack_options) if sealed else import_card(self.target, where)
         if (card.kind, card.name) != (kind, self.name):
             raise UserError(f"{where} holds the card of {card.kind} '{card.name}'")
         return card
@@ -98,7 +107,10 @@ Plugins = Callable[[str], Iterable[Entry]]
 def installed_plugins(group: str) -> list[Entry]:
     """The entry points of one group in this environment."""
     points = entry_points(group=group)
-    return [Entry(e.name, e.value, e.dist.name if e.dist else "an unnamed distribution") for e in points]
+    names = [e.dist.name if e.dist else "an unnamed distribution" for e in points]
+    # Nobody becomes trusted by a name.
+    origins = [f"another distribution named {name}" if name == BUILT_IN else name for name in names]
+    return [Entry(e.name, e.value, origin) for e, origin in zip(points, origins, strict=True)]
 
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
@@ -106,7 +118,7 @@ def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
     registries: dict[Kind, Registry] = {}
     for kind in KINDS:
         builtin = import_module(f"fedarena.{_PACKAGES[kind]}").CARDS
-        entries = [Entry(name, target, "fedarena") for name, target in builtin.items()]
+        entries = [Entry(name, target, BUILT_IN) for name, target in builtin.items()]
         registries[kind] = Registry(kind, [*entries, *plugins(f"fedarena.{kind}s")])
     return registries
 
@@ -120,6 +132,11 @@ def registries() -> Mapping[Kind, Registry]:
 def find(kind: Kind, name: str) -> Card:
     """The card of a method by kind and name. Raises UserError."""
     return registries()[kind].card(name)
+
+
+def attack_options(name: str, values: Mapping[str, Any]) -> Any:
+    """Options of an attack."""
+    return find("attack", name).options(**values)
 
 
 def find_part(name: str) -> Card:

@@ -17,7 +17,6 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
-from fedarena.federation.replay import Replays
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
@@ -53,7 +52,6 @@ class Adversary:
         attack: what they do. corrupted: who they are. rng: their randomness, of a seed of its own.
         simulated: whether an attacker simulates the federation; then a client's memory is not measured.
         memory: what the attack keeps between rounds.
-        replays: remembers some calls of the attack.
     """
 
     attack: Poisoning
@@ -61,14 +59,13 @@ class Adversary:
     rng: Rng
     simulated: bool = False
     memory: Tensors = field(default_factory=dict)
-    replays: Replays = field(default_factory=Replays, init=False)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
         """The batch that a client trains on. An attacker who knows no data is not shown any."""
         if client not in self.corrupted or self.attack.knowledge.knows == "none":
             return batch
         copy, rng = Batch(batch.x.clone(), batch.y.clone()), self.rng.child("batch", t, client)
-        return self.replays.call(t, "batch", self.attack.batch, copy, t, client, rng)
+        return self.attack.batch(copy, t, client, rng)
 
     def computes(self, client: int) -> bool:
         """Whether a client runs the protocol's step at all."""
@@ -98,7 +95,7 @@ class Adversary:
         honest = _rows(floats, [places.row[i] for i in places.honest])
         view = self._view(t, clients, down, floats, honest)
         rng = self.rng.child("craft", t)
-        sent, self.memory = self.replays.call(t, "craft", self.attack.craft, view, self.memory, rng)
+        sent, self.memory = self.attack.craft(view, self.memory, rng)
         _check(sent, honest, view.size)
         sent = without_infinities(sent)
         order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))

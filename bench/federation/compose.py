@@ -23,6 +23,7 @@ from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.options import parse_options
 from fedarena.core.threat import Knowledge
+from fedarena.federation.foreign_attack import ForeignPoisoning, class_of
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.task import Auxiliary, Task
 
@@ -167,12 +168,19 @@ def foreign(kind: Kind, method: MethodSpec | None) -> list[tuple[Kind, registry.
         *((registry.find_part(p.name).kind if kind == "defense" else kind, p) for p in method.rest),
     ]
     claims = [(kind, registry.registries()[kind].entry(part.name)) for kind, part in parts]
-    return [(kind, claim) for kind, claim in claims if claim.origin != "fedarena"]
+    return [(kind, claim) for kind, claim in claims if claim.origin != registry.BUILT_IN]
 
 
 def attack_classes(spec: MethodSpec) -> list[Any]:
-    """The classes of an attack's parts, outermost first."""
-    return [registry.find("attack", part.name).load() for part in (spec, *spec.rest)]
+    """The classes of an attack's parts, outermost first; in place of other packages', classes that stand for them."""
+    return [_attack_class(part.name) for part in (spec, *spec.rest)]
+
+
+def _attack_class(name: str) -> Any:
+    entry = registry.registries()["attack"].entry(name)
+    if entry.seals("attack"):
+        return class_of(entry)
+    return registry.find("attack", name).load()
 
 
 def attack_class(spec: MethodSpec) -> type[Inference] | type[Poisoning]:
@@ -218,12 +226,14 @@ def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
 
 def make_inference(spec: MethodSpec) -> Inference:
     """An inference attack with its options."""
-    attack: Inference = registry.find("attack", spec.name).load()(spec.options)
+    attack: Inference = _attack_class(spec.name)(spec.options)
     return attack
 
 
 def make_poisoning(spec: MethodSpec, knowledge: AttackerKnowledge) -> Poisoning:
-    """The corrupted clients' attack with its wrappers."""
+    """The corrupted clients' attack with its wrappers. Raises UserError; and ToldByProcess for another package's."""
+    if any(registry.registries()["attack"].entry(part.name).seals("attack") for part in (spec, *spec.rest)):
+        return ForeignPoisoning(spec, knowledge)
     *around, (last, method) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
     attack: Poisoning = method(last.options, knowledge)
     for part, wrapper in reversed(around):

@@ -1,7 +1,7 @@
-"""Replays calls of methods from other packages, to see that their results follow from what they were given.
+"""Replays calls of defenses from other packages, to see that their results follow from what they were given.
 
-A rule could look up in its callers who is corrupted, and an attack what honest clients send. So some calls are repeated
-in a fresh process, which has nothing but what the contract gives. The results must be the same, bit for bit.
+A rule could look up in its callers who is corrupted. So some calls are repeated in a fresh process, which has nothing
+but what the contract gives. The results must be the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from fedarena.contracts.poisoning import AttackerKnowledge
-from fedarena.core.card import Kind
 from fedarena.core.errors import ToldByProcess, describe
 from fedarena.core.fresh_process import Say, ask, serve
 from fedarena.federation import compose
@@ -33,11 +31,11 @@ FIRST = 10
 
 @dataclass(eq=False)
 class Replays:
-    """The calls of one method that are replayed; none by default.
+    """The calls of one defense that are replayed; none by default.
 
     Attributes:
         names: the parts that come from other packages. watched: the calls (`_call_of`) that these parts decide.
-        spec: the method. ground: what it is made with, as a pickle from before it was made.
+        spec: the defense. task: what it is made with, as a pickle from before it was made.
         chosen: from which rounds on the next call is replayed.
         calls: what was called in which round, what it was given as a pickle, and the digest of its result.
     """
@@ -45,39 +43,27 @@ class Replays:
     names: str = ""
     watched: frozenset[str] = frozenset()
     spec: MethodSpec = field(default_factory=lambda: MethodSpec(""))
-    ground: bytes = b""
+    task: bytes = b""
     chosen: frozenset[int] = frozenset()
     calls: list[tuple[int, str, bytes, str]] = field(default_factory=list)
 
     @classmethod
     def of_defense(cls, spec: MethodSpec, task: Task) -> Replays:
         """The server's steps, and secure sums."""
-        kinds = {kind for kind, _ in compose.foreign("defense", spec)}
-        watched = {"aggregate"} if kinds - {"secure"} else set()
-        return cls._of(
-            "defense", spec, task, watched | ({"sum", "sum without messages"} if "secure" in kinds else set())
-        )
-
-    @classmethod
-    def of_attack(cls, spec: MethodSpec, knowledge: AttackerKnowledge) -> Replays:
-        """What corrupted clients train on, and what they send."""
-        return cls._of("attack", spec, knowledge, {"batch", "craft"})
-
-    @classmethod
-    def _of(cls, kind: Kind, spec: MethodSpec, ground: Task | AttackerKnowledge, watched: set[str]) -> Replays:
-        names = ", ".join(claim.name for _, claim in compose.foreign(kind, spec))
-        if not names:
+        parts = compose.foreign("defense", spec)
+        if not parts:
             return cls()
-        rounds = (ground if isinstance(ground, Task) else ground.task).schedule.rounds
+        kinds, rounds = {kind for kind, _ in parts}, task.schedule.rounds
+        steps, sums = {"aggregate"} if kinds - {"secure"} else set(), {"sum", "sum without messages"}
         # By the operating system's randomness, so that no method can know them.
         chosen = {secrets.randbelow(min(FIRST, rounds))}
         if rounds > FIRST:
             chosen.add(FIRST + secrets.randbelow(rounds - FIRST))
         return cls(
-            names=names,
-            watched=frozenset(watched),
+            names=", ".join(claim.name for _, claim in parts),
+            watched=frozenset(steps | (sums if "secure" in kinds else set())),
             spec=spec,
-            ground=pickle.dumps(ground),
+            task=pickle.dumps(task),
             chosen=frozenset(chosen),
         )
 
@@ -101,7 +87,7 @@ class Replays:
             return ""
         try:
             given = [call[:3] for call in self.calls]
-            told = json.loads(ask("fedarena.federation.replay", (self.spec.bare, self.ground, given), device))
+            told = json.loads(ask("fedarena.federation.replay", (self.spec.bare, self.task, given), device))
         except ToldByProcess as error:
             return f"{self.names} cannot be replayed: {error}"
         for (t, what, _, expected), (found, why) in zip(self.calls, told, strict=True):
@@ -141,31 +127,28 @@ def _add(value: Any, update: Callable[[bytes], object]) -> None:
         _add(one, update)
 
 
-def _call_of(made: Any, t: int, what: str) -> Callable[..., Any]:
-    """The function of a defense or an attack that was called."""
+def _call_of(defense: Any, t: int, what: str) -> Callable[..., Any]:
+    """The function of a defense that was called."""
     calls: dict[str, Callable[[], Callable[..., Any]]] = {
-        "aggregate": lambda: made.in_round(t).aggregate,
-        "sum": lambda: made.secure,
-        "sum without messages": lambda: made.secure.without_messages,
-        "batch": lambda: made.batch,
-        "craft": lambda: made.craft,
+        "aggregate": lambda: defense.in_round(t).aggregate,
+        "sum": lambda: defense.secure,
+        "sum without messages": lambda: defense.secure.without_messages,
     }
     return calls[what]()
 
 
-def _replay(spec: MethodSpec, ground: bytes, t: int, what: str, given: bytes) -> tuple[str, str]:
+def _replay(spec: MethodSpec, task: bytes, t: int, what: str, given: bytes) -> tuple[str, str]:
     """The digest of the result and no error, or none and the error."""
     try:
-        known = pickle.loads(ground)
-        make: Callable[..., Any] = compose.make_defense if isinstance(known, Task) else compose.make_poisoning
-        return digest(_call_of(make(spec, known), t, what)(*pickle.loads(given))), ""
+        defense = compose.make_defense(spec, pickle.loads(task))
+        return digest(_call_of(defense, t, what)(*pickle.loads(given))), ""
     except Exception as error:
         return "", describe(error)
 
 
 def _work(request: Any, say: Say) -> bytes:
-    spec, ground, calls = request
-    return json.dumps([_replay(spec, ground, *call) for call in calls]).encode()
+    spec, task, calls = request
+    return json.dumps([_replay(spec, task, *call) for call in calls]).encode()
 
 
 if __name__ == "__main__":

@@ -204,13 +204,6 @@ def untrained(problem: Problem) -> Run:
     )
 
 
-def _complaint(federation: Federation) -> str:
-    """Why the replay of a call failed; empty where none did."""
-    device, adversary = federation.problem.device.type, federation.adversary
-    attack = adversary.replays.complaint(device) if isinstance(adversary, Adversary) else ""
-    return federation.replays.complaint(device) or attack
-
-
 def _finished(
     federation: Federation,
     state: State,
@@ -238,6 +231,6 @@ def _finished(
         failed=totals.failed,
         warnings=warnings,
         why=why,
-        not_replayed=_complaint(federation),
+        not_replayed=federation.replays.complaint(federation.problem.device.type),
         release=defense.release(state, federation.rng.child("release")),
     )

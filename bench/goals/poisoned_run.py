@@ -14,7 +14,7 @@ from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate, without_other_classes
 from fedarena.federation.replay import Replays
-from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.spec import GroupSpec
 from fedarena.federation.tuning import tune
 from fedarena.goals.goal import Progress
 from fedarena.goals.metrics.lifespan import lifespan
@@ -38,12 +38,10 @@ def poisoned_record(
     try:
         knowledge = knowledge_of(problem, defense, threat.knows or "own")
         assert spec.attack is not None
-        of_attack = Replays.of_attack(spec.attack, knowledge)
-        attack, of_attack.spec, tuned = _ready(spec, problem, knowledge, rng, progress)
+        attack, tuned = _ready(spec, problem, knowledge, rng, progress)
         if isinstance(attack, NotApplicable):
             return _untrained(spec, problem, defense, "n/a", attack.reason)
         adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"))
-        adversary.replays = of_attack
         run = federation.run(
             defense,
             problem,
@@ -55,34 +53,34 @@ def poisoned_record(
         )
         if run.not_replayed:
             return _untrained(spec, problem, defense, "failed", run.not_replayed)
+        record = _judged(FinishedRun(spec, problem, defense, run), threat, attack)
     except UserError:
         raise
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return _untrained(spec, problem, defense, "failed", describe(error))
-    record = _judged(FinishedRun(spec, problem, defense, run), threat, attack)
     record["tuned"] = tuned
     return record
 
 
 def _ready(
     spec: GroupSpec, problem: Problem, knowledge: AttackerKnowledge, rng: Rng, progress: Progress
-) -> tuple[Poisoning | NotApplicable, MethodSpec, Tuned]:
-    """The attack, tuned if its options ask for it, its specification, and the tuning's result.
+) -> tuple[Poisoning | NotApplicable, Tuned]:
+    """The attack, tuned if its options ask for it, and the tuning's result.
 
     In place of the attack it may be why it cannot start or be judged.
     """
     assert spec.attack is not None
     attack = compose.make_poisoning(spec.attack, knowledge)
     if (reason := why_not(attack) or without_other_classes(attack, problem)) is not None:
-        return reason, spec.attack, {}
+        return reason, {}
     method, tuned = tune(spec.attack, knowledge, rng.child("tuning"), lambda share: progress(share / 2, "tuning"))
     if not tuned:
-        return attack, method, {}
+        return attack, {}
     attack = compose.make_poisoning(method, knowledge)
     # `options` of the record holds what the user gave, not the tuned strength of the run.
     ran_with = options_of("attack", method)
     chosen = Tuned(options=tuned["options"], tried=tuned["tried"], chosen=tuned["chosen"], ran_with=ran_with)
-    return why_not(attack, tuned=True) or attack, method, chosen
+    return why_not(attack, tuned=True) or attack, chosen
 
 
 def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: Status, reason: str) -> Record:

@@ -117,7 +117,7 @@ def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
     """The goal of an inference attack; empty for others."""
     if attack is None:
         return ""
-    goal: Literal["", GoalName] = getattr(registry.find("attack", attack.name).load(), "goal", "")
+    goal: Literal["", GoalName] = getattr(compose.attack_classes(attack)[0], "goal", "")
     return goal
 
 

@@ -7,7 +7,6 @@ the run. Its answer comes back as plain tensors and numbers, of which this proce
 from __future__ import annotations
 
 import io
-import pickle
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from fedarena.contracts import inference
 from fedarena.contracts.inference import Answer
-from fedarena.contracts.view import View, written
+from fedarena.contracts.view import View
 from fedarena.core.errors import ToldByProcess
 from fedarena.core.fresh_process import Say, ask, serve
 from fedarena.core.rng import Rng
@@ -51,7 +50,7 @@ def answer_of(
     """The attack's answer, and the CPU seconds that it took. Raises ToldByProcess."""
     data = ask(
         "fedarena.runs.sealed_attack",
-        (attack, written(view), rng),
+        (attack, view, rng),
         device,
         lambda message: progress(float(message[0]), str(message[1])),
     )
@@ -104,8 +103,8 @@ def _plain_value(value: Any, hint: Any) -> Any:
 
 def _work(request: Any, say: Say) -> bytes:
     """Run the attack, in the process of its own."""
-    attack, data, rng = request
-    method, view, last = compose.make_inference(attack), pickle.loads(data), 0.0
+    attack, view, rng = request
+    method, last = compose.make_inference(attack), 0.0
 
     def progress(share: float, text: str) -> None:
         nonlocal last

@@ -18,11 +18,12 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction
-from fedarena.contracts.poisoning import Poisoning, RoundView
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.contracts.secure_sum import Exchange, SecureSum
 from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
+from fedarena.core.errors import UserError
 from fedarena.core.options import option
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -172,6 +173,39 @@ class Summing(SecureSum):
         return Exchange(vectors, total, tuple(range(len(vectors))), 0.0, 0.0)
 
 
+@dataclass(frozen=True)
+class When:
+    """Options of `fragile`."""
+
+    when: str = option("make", "when it breaks", choices=("make", "craft", "trigger", "refuse"))
+
+
+class Fragile(Poisoning):
+    """Breaks at a chosen time."""
+
+    def __init__(self, options: Any, knowledge: AttackerKnowledge) -> None:
+        super().__init__(options, knowledge)
+        self.break_at("make")
+        if options.when == "refuse":
+            raise UserError("attack fragile refuses")
+
+    def break_at(self, when: str) -> None:
+        if self.options.when == when:
+            os._exit(4)
+
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        self.break_at("craft")
+        return view.own, memory
+
+    def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
+        self.break_at("trigger")
+        return None
+
+
+class Honest(Poisoning):
+    """Follows the protocol."""
+
+
 class Reading(Poisoning):
     """Sends the opposite of what honest clients send, which its callers hold; else what the protocol wants."""
 
@@ -195,11 +229,14 @@ ATTACKS |= {
     c.name: c
     for c in (
         card("broken", "attack", Broken, options=Ways),
+        card("honest", "attack", Honest),
         card("reading", "attack", Reading),
+        card("fragile", "attack", Fragile, options=When),
         copied("attack", "dlg"),
     )
 }
-ATTACKS |= {c.name: c for c in (copied("attack", "ipm"), copied("attack", "label-flip"))}
+COPIES = ("ipm", "label-flip", "pixel-trigger", "min-max", "delayed", "poisoned-fl")
+ATTACKS |= {c.name: c for c in (copied("attack", name) for name in COPIES)}
 RULES = {c.name: c for c in (card("peeking", "aggregator", Peeking), card("remembering", "aggregator", Remembering))}
 RULES |= {c.name: c for c in (copied("aggregator", "median"), copied("aggregator", "bucketing"))}
 DEFENSES = {c.name: c for c in (card("counting", "defense", Counting), copied("defense", "dbcl"))}
@@ -210,3 +247,5 @@ for _group, _cards in GROUPS.items():
     for _name, _card in _cards.items():
         globals()[_name.replace("-", "_").upper()] = _card
     POINTS[_group] = {_name: f"{__name__}:{_name.replace('-', '_').upper()}" for _name in _cards}
+EARLY = {"early": "helpers.early_cheats:EARLY", "early-poison": "helpers.early_cheats:EARLY_POISON"}
+"""Attacks of a module that only processes of their own may import."""

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.cheats import POINTS, READ
+from helpers.cheats import EARLY, POINTS, READ
 from helpers.paths import ROOT
 from helpers.plugins import installed
 from joblib.externals.loky import get_reusable_executor
 
+from fedarena.core import registry
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, MethodSpec
@@ -29,7 +30,7 @@ SECRET = "0123456789abcdef" * 2
 
 @pytest.fixture(autouse=True)
 def _plugins(tmp_path: Path) -> Iterator[None]:
-    with installed(tmp_path / "site", POINTS):
+    with installed(tmp_path / "site", {**POINTS, "attacks": {**POINTS["attacks"], **EARLY}}):
         yield
 
 
@@ -51,6 +52,7 @@ def measured(one: Record) -> dict[str, Any]:
 def unprotected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plug-ins are trusted like built-in methods."""
     monkeypatch.setattr(compose, "foreign", lambda kind, method: [])
+    monkeypatch.setattr(registry.Entry, "seals", lambda entry, kind: False)
 
 
 def test_an_attack_that_walks_callers_scores_like_a_blind_guess() -> None:
@@ -77,6 +79,17 @@ def test_what_an_attack_patches_dies_with_its_process(monkeypatch: pytest.Monkey
     unprotected(monkeypatch)
     assert record("patcher")["metrics"]["identified"] == 1.0
     assert record("dlg", options={"iterations": "3", "restarts": "1"})["metrics"]["identified"] == 1.0
+
+
+def test_what_an_attack_patches_when_imported_dies_with_its_process() -> None:
+    from fedarena.goals.metrics import reconstruction
+
+    judge = reconstruction.reconstruction_metrics
+    early = record("early")
+    assert early["status"] == "ok"
+    assert early["metrics"]["identified"] < 1.0
+    assert reconstruction.reconstruction_metrics is judge
+    assert "helpers.early_cheats" not in sys.modules
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -1,0 +1,103 @@
+"""The process of another package's attacks: what it is asked, and how it answers.
+
+A request is the name of one of `QUESTIONS` and what it is about. The answer is plain tensors, numbers and texts. What
+runs here has nothing of the federation but what the contract gives (`fedarena.federation.foreign_attack`).
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import torch
+
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.fresh_process import Say, serve
+from fedarena.core.threat import NotApplicable
+from fedarena.federation import compose
+from fedarena.federation.spec import MethodSpec
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Batch, Task
+
+TOLD = ("strengths", "untuned", "chooses_when", "ends", "sends", "follows")
+"""What is told of a poisoning attack as soon as it is made."""
+CLASS_OF = {
+    "inference": ("goal",),
+    "poisoning": ("knowledge_levels", "tunes", "tunes_begin", "only_length", "follows"),
+    "wrapper": ("knowledge_levels", "tunes", "tunes_begin", "only_length", "follows", "keeps_length"),
+}
+"""Kind of attack → what is told of its class."""
+
+
+def describe_class(name: str) -> tuple[str, dict[str, Any]]:
+    """The kind of an attack, and the attributes of its class."""
+    method = registry.find("attack", name).load()
+    kind = "inference" if issubclass(method, Inference) else "wrapper" if issubclass(method, Around) else "poisoning"
+    about = {one: getattr(method, one) for one in CLASS_OF[kind]}
+    if kind != "inference":
+        about["has_trigger"] = method.trigger is not Poisoning.trigger
+    return kind, about
+
+
+def needs(attack: MethodSpec) -> dict[str, bool]:
+    """What an inference attack needs beside its view."""
+    made = compose.make_inference(attack)
+    return {"needs_labels": bool(made.needs_labels), "needs_population": bool(made.needs_population)}
+
+
+def watch(attack: MethodSpec, schedule: Schedule) -> tuple[int, int, list[int], int | None]:
+    """The fields of `Inference.watch`."""
+    wanted = compose.make_inference(attack).watch(schedule)
+    return wanted.first, wanted.last, list(wanted.victims), wanted.before
+
+
+def fit(attack: MethodSpec, task: Task) -> None:
+    """`Inference.fit`."""
+    compose.make_inference(attack).fit(task)
+
+
+def unreadable(attack: MethodSpec, seen: Observation) -> str:
+    """`Inference.unreadable`."""
+    return compose.make_inference(attack).unreadable(seen)
+
+
+_made: list[Poisoning] = []
+"""The poisoning attack of this process."""
+
+
+def make(attack: MethodSpec, knowledge: AttackerKnowledge) -> dict[str, Any]:
+    """Make a poisoning attack, and tell the values of `TOLD`."""
+    _made[:] = [compose.make_poisoning(attack, knowledge)]
+    told = {name: getattr(_made[0], name) for name in TOLD}
+    return told | {"untuned": list(told["untuned"]), "strengths": dict(told["strengths"])}
+
+
+def call(method: str, *given: Any) -> Any:
+    """A method of the attack, in plain values."""
+    answer = getattr(_made[0], method)(*given)
+    if isinstance(answer, Batch):
+        return answer.x, answer.y
+    return answer.reason if isinstance(answer, NotApplicable) else answer
+
+
+QUESTIONS = {question.__name__: question for question in (describe_class, needs, watch, fit, unreadable, make, call)}
+
+
+def answered(request: Any, say: Say) -> bytes:
+    """The answer to a request; or the message of a UserError, which is one of the user's."""
+    question, *given = request
+    try:
+        content = ("answer", QUESTIONS[question](*given))
+    except UserError as error:
+        content = ("refusal", str(error))
+    file = io.BytesIO()
+    torch.save(content, file)
+    return file.getvalue()
+
+
+if __name__ == "__main__":
+    serve(answered)

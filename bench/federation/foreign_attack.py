@@ -1,0 +1,193 @@
+"""Attacks of other packages, as the harness knows them: their code runs in processes of its own alone.
+
+An attack that could import its code here could replace the judge's functions, and one that could call it here could
+find the truth among its callers. So a class of this file stands for each such attack. What it is asked, it asks a fresh
+process (`fedarena.federation.attack_process`), which has what the contract gives and no more.
+"""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from threading import Lock
+from typing import Any, ClassVar, NoReturn
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.inference import Answer, Inference, Progress, Watch
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
+from fedarena.contracts.view import View
+from fedarena.core.errors import ToldByProcess, UserError
+from fedarena.core.fresh_process import FreshProcess, module_path
+from fedarena.core.registry import Entry
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable
+from fedarena.federation.spec import MethodSpec
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Batch, Task
+
+MODULE = "fedarena.federation.attack_process"
+
+
+class _Questions:
+    """Asks one process of this one's own about attacks. It knows no run, so what it keeps tells nothing of one."""
+
+    def __init__(self) -> None:
+        self._process: FreshProcess | None = None
+        self._lock = Lock()
+
+    def __call__(self, attack: str, *request: Any) -> Any:
+        """The answer. Raises UserError where the attack refuses, or breaks."""
+        with self._lock:
+            process, self._process = self._process, None
+            if process is None or process.path != module_path():
+                process = FreshProcess(MODULE)
+            try:
+                answer = _ask(process, *request)
+            except ToldByProcess as error:
+                raise UserError(f"attack {attack} breaks: {error}") from None
+            self._process = process
+        return answer
+
+
+_about = _Questions()
+
+
+def _ask(process: FreshProcess, *request: Any) -> Any:
+    """The answer in plain values. Raises UserError where the attack refuses, and ToldByProcess where it breaks."""
+    data = process.ask(request)
+    try:
+        kind, content = torch.load(io.BytesIO(data), weights_only=True)
+    except Exception as error:
+        raise ToldByProcess(f"the attack's answer is none: {' '.join(str(error).split())[:300]}") from None
+    if kind == "refusal":
+        raise UserError(str(content))
+    return content
+
+
+@cache
+def class_of(attack: Entry) -> type[Any]:
+    """A class that stands for the attack's. Raises UserError where the attack cannot be loaded."""
+    name = attack.name
+    kind, about = _about(name, "describe_class", name)
+    if kind == "inference":
+        return type(name, (ForeignInference,), {**about, "name": name})
+    if about.pop("has_trigger"):
+        about["trigger"] = _elsewhere
+    return type(name, (Around if kind == "wrapper" else Poisoning,), {**about, "__init__": _elsewhere})
+
+
+def _elsewhere(*given: Any) -> NoReturn:
+    raise RuntimeError("an attack of another package runs in a process of its own")
+
+
+class ForeignInference(Inference):
+    """Stands for an attack that reads a run. `fedarena.runs.sealed_attack` runs it."""
+
+    name: ClassVar[str]
+    """The attack's name."""
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        needs = _needs(MethodSpec(self.name, options).bare)
+        self.needs_labels, self.needs_population = bool(needs["needs_labels"]), bool(needs["needs_population"])
+
+    def _ask(self, question: str, about: Any) -> Any:
+        return _about(self.name, question, MethodSpec(self.name, self.options).bare, about)
+
+    def watch(self, schedule: Schedule) -> Watch:
+        first, last, victims, before = self._ask("watch", schedule)
+        return Watch(int(first), int(last), tuple(int(t) for t in victims), None if before is None else int(before))
+
+    def fit(self, task: Task) -> None:
+        self._ask("fit", task)
+
+    def unreadable(self, seen: Observation) -> str:
+        return str(self._ask("unreadable", seen))
+
+    def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:
+        _elsewhere()
+
+
+@cache
+def _needs(attack: MethodSpec) -> dict[str, bool]:
+    needs: dict[str, bool] = _about(attack.name, "needs", attack)
+    return needs
+
+
+class ForeignPoisoning(Poisoning):
+    """Stands for a poisoning attack, all of whose parts run in a process of this attack alone.
+
+    Raises:
+        UserError: the attack refuses its options or the federation. ToldByProcess: it breaks, here and in all methods.
+    """
+
+    def __init__(self, attack: MethodSpec, knowledge: AttackerKnowledge) -> None:
+        super().__init__(attack.options, knowledge)
+        self._process = FreshProcess(MODULE, knowledge.data.x.device.type)
+        told = _ask(self._process, "make", attack.bare, knowledge)
+        self.follows = bool(told["follows"])  # type: ignore[misc]  # of a wrapper, it depends on the attack inside
+        self._told = told
+
+    def _call(self, method: str, *given: Any) -> Any:
+        return _ask(self._process, "call", method, *given)
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        return {str(name): float(value) for name, value in self._told["strengths"].items()}
+
+    @property
+    def untuned(self) -> tuple[str, ...]:
+        return tuple(str(name) for name in self._told["untuned"])
+
+    @property
+    def chooses_when(self) -> bool:
+        return bool(self._told["chooses_when"])
+
+    @property
+    def sends(self) -> bool:
+        return bool(self._told["sends"])
+
+    @property
+    def ends(self) -> int | None:
+        last = self._told["ends"]
+        return None if last is None else int(last)
+
+    def begins_after(self, first: int) -> int:
+        return int(self._call("begins_after", first))
+
+    def applies(self) -> NotApplicable | None:
+        reason = self._call("applies")
+        return None if reason is None else NotApplicable(str(reason))
+
+    def culminates(self, round: int) -> bool:
+        return bool(self._call("culminates", round))
+
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        x, y = self._call("batch", batch, round, client, rng)
+        return Batch(_tensor(x), _tensor(y))
+
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        sent, kept = self._call("craft", view, memory, rng)
+        return _tensors(sent), _tensors(kept)
+
+    def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
+        answer = self._call("trigger", x)
+        return None if answer is None else (_tensor(answer[0]), int(answer[1]))
+
+    def meant_for(self, x: Tensor, y: Tensor) -> Tensor:
+        return _tensor(self._call("meant_for", x, y))
+
+
+def _tensor(value: Any) -> Tensor:
+    """The value, if it is a plain tensor. Raises TypeError."""
+    if type(value) is not Tensor:
+        raise TypeError(f"the attack answered with a {type(value).__name__} in place of a tensor")
+    return value
+
+
+def _tensors(value: Any) -> Tensors:
+    return {str(name): _tensor(one) for name, one in dict(value).items()}

@@ -1,0 +1,106 @@
+"""Cards of other packages' attacks, read as data."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedarena.core import foreign_card, registry
+from fedarena.core.card import Card
+from fedarena.core.errors import UserError
+from fedarena.core.options import as_recorded, describe_options
+from fedarena.core.registry import Entry, Registry, attack_options
+
+BUILT_IN = registry.registries()["attack"].names()
+
+
+def read_back(card: Card) -> Card:
+    return foreign_card.from_plain(json.loads(json.dumps(foreign_card.to_plain(card))), attack_options)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_card_read_as_data_is_the_card(name: str) -> None:
+    card = registry.find("attack", name)
+    read = read_back(card)
+    for field in fields(Card):
+        if field.name not in ("options", "target"):
+            assert getattr(read, field.name) == getattr(card, field.name)
+    assert describe_options(read.options) == describe_options(card.options)
+    assert as_recorded(read.options()) == as_recorded(card.options())
+    assert read.options.__doc__ == card.options.__doc__
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_options_read_as_data_refuse_what_the_options_refuse(name: str) -> None:
+    card = registry.find("attack", name)
+    read = read_back(card)
+    for info in describe_options(card.options):
+        for text in ("-3", "0", "0.5", "7", "true", "none", "x", "1,2"):
+            assert outcome(read, info.name, text) == outcome(card, info.name, text)
+
+
+def outcome(card: Card, option: str, text: str) -> Any:
+    try:
+        return as_recorded(card.parse({option: text}))
+    except UserError as error:
+        return str(error)
+
+
+def test_options_read_as_data_are_the_attacks_own_in_another_process() -> None:
+    card = registry.find("attack", "dlg")
+    options = replace(read_back(card).options(), iterations=7)
+    arrived = pickle.loads(pickle.dumps(options))
+    assert type(arrived) is card.options
+    assert arrived.iterations == 7
+
+
+def entry(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    (folder / "sealed_card.py").write_text(source)
+    monkeypatch.syspath_prepend(folder)
+    foreign_card.read.cache_clear()  # of the same module in another test
+    return Registry("attack", [Entry("mine", "sealed_card:CARD", "elsewhere")])
+
+
+CARD = "from fedarena.core.card import Card\nCARD = Card(name='mine', kind='attack', title={title}, target='a:b')\n"
+
+
+def test_reading_a_card_imports_nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = entry(tmp_path, "print('hello')\n" + CARD.format(title="'t'"), monkeypatch).card("mine")
+    assert (card.name, card.title) == ("mine", "t")
+    assert "sealed_card" not in sys.modules
+    with pytest.raises(UserError, match="cannot be loaded"):
+        card.load()
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("import os\nos._exit(5)\n", "cannot be loaded: its process ended with status 5"),
+        ("raise RuntimeError('first\\nsecond')\n", "cannot be loaded: RuntimeError: first second"),
+        ("CARD = 'text'\n", "is a str, not a fedarena.core.card.Card"),
+        (CARD.format(title="object()"), "holds what is no plain data"),
+        (CARD.format(title="'t'").replace("'mine'", "'other'"), "holds the card of attack 'other'"),
+    ],
+)
+def test_a_card_that_cannot_be_read_says_why(
+    source: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UserError) as caught:
+        entry(tmp_path, source, monkeypatch).card("mine")
+    text = str(caught.value)
+    assert text.startswith("attack 'mine' of elsewhere (sealed_card:CARD) ")
+    assert reason in text
+    assert "\n" not in text
+
+
+def test_a_card_with_values_of_wrong_types_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = foreign_card.to_plain(registry.find("attack", "dlg"))
+    monkeypatch.setattr(foreign_card, "_plain_card", lambda target, where: {**plain, "version": "many"})
+    with pytest.raises(UserError, match=r"^here holds no card: '<' not supported"):
+        foreign_card.read("somewhere:CARD", "here", attack_options)
