@@ -23,6 +23,7 @@ TABLES = {
     "dbcl/property": "fedarena.reproduce.dbcl.property",
     "dbcl/table1": "fedarena.reproduce.dbcl.table1",
     "dbcl/table1-rest": "fedarena.reproduce.dbcl.table1_rest",
+    "external/bucketing": "fedarena.reproduce.external.bucketing",
     "inference/digits": "fedarena.reproduce.inference.digits",
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",

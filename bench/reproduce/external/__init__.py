@@ -1,0 +1,1 @@
+"""Tables of other papers and libraries, measured again."""
