@@ -1,7 +1,8 @@
 """Neurotoxin: a backdoor in the coordinates that honest clients hardly change (Zhang et al. 2022, Algorithm 1).
 
-    D_t   how the model moved between the last two broadcasts that a colluder was sent; in the first round the mean of
-          the honest uploads of its own
+    D_t   by `reference`:  honest    the mean of the uploads that the colluders would send by the protocol
+                           movement  how the model moved between the last two broadcasts that a colluder was sent; in
+                                     the first round as with honest
     S     the share `masked` of the coordinates with the largest |D_t|, over the whole model
     X     the colluder's model, trained from the broadcast in all coordinates outside S alone
     sent  scale·(G − X)/η, which is 0 in S
@@ -23,7 +24,7 @@ from fedarena.contracts.poisoning import RoundView
 from fedarena.core.tensors import Tensors, combine, flatten, row, rows, shaped
 
 BEFORE = "before."
-"""Prefix of the last broadcast in the memory."""
+"""Prefix of the last broadcast in the memory, which holds it where that is the reference."""
 
 
 class Neurotoxin(LocalBackdoor):
@@ -36,10 +37,12 @@ class Neurotoxin(LocalBackdoor):
         return self.options.scale
 
     def mask(self, view: RoundView, memory: Tensors) -> tuple[Mapping[str, Tensor] | None, Tensors]:
-        before = recalled(memory, BEFORE)
-        moved = flatten(combine(1.0, before, -1.0, view.down)) if before else rows(view.own).mean(0)
-        mask = shaped(outside_largest(moved, self.options.masked), row(view.own, 0))
-        return mask, memory | stored(view.down, BEFORE)
+        moved = rows(view.own).mean(0)
+        if self.options.reference == "movement":
+            if before := recalled(memory, BEFORE):
+                moved = flatten(combine(1.0, before, -1.0, view.down))
+            memory = memory | stored(view.down, BEFORE)
+        return shaped(outside_largest(moved, self.options.masked), row(view.own, 0)), memory
 
 
 def outside_largest(v: Tensor, share: float) -> Tensor:

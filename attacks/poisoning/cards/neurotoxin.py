@@ -14,10 +14,17 @@ class Options(LocalOptions):
 
     masked: float = option(0.01, "share of coordinates that it leaves alone; 0: it trains all", low=0, below=1)
     scale: float = option(1.0, "factor on the upload", above=0)
+    reference: str = option(
+        "honest",
+        "whose largest coordinates these are; honest: those of uploads by the protocol; movement: the model's last one",
+        choices=("honest", "movement"),
+        idle_with=("masked", 0.0),
+    )
 
 
 CARD = Card(
     name="neurotoxin",
+    version=2,
     kind="attack",
     form="paper",
     usual=USUAL,
@@ -34,8 +41,9 @@ CARD = Card(
         "the largest tenth alone: masked=0.1.",
         "The largest coordinates are those of the whole model, as in the authors' code with aggregate_all_layer=1. "
         "With 0 the code takes the same share of every layer.",
-        "The paper's mask comes from the last update that the attacker saw, and so does this one after its first "
-        "round. The authors' code takes a gradient of clean samples in every round; here only the first round does.",
+        "Algorithm 1 takes the last update that the attacker saw (reference=movement), the authors' code a gradient of "
+        "its clean samples. Here the colluders' uploads by the protocol stand for it. Where colluders are many, the "
+        "model's largest movements are their own: they would bar themselves from what they have gained.",
         "The authors' bound on the length of an upload (s_norm) is left out: the defense's own stands in its place.",
     ),
     check="the mask and the coordinates that are sent: tests/attacks/poisoning/test_local_backdoors.py; "

@@ -179,6 +179,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
         "batch_size": (8, {}),
         "masked": (0.2, {}),
         "scale": (1.5, {}),
+        "reference": ("movement", {"masked": 0.2}),
     },
     "min-max": {"perturbation": ("std", {})},
     "min-sum": {"perturbation": ("sign", {}), "bound": ("max", {})},

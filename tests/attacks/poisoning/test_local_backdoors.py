@@ -110,7 +110,8 @@ def test_the_mask_leaves_out_the_largest() -> None:
 @pytest.mark.parametrize("schedule", LOCAL)
 def test_neurotoxin_sends_nothing_where_the_model_moved_most(schedule: str) -> None:
     on = on_schedule(**LOCAL[schedule])
-    made, first, second = attack("neurotoxin+dba", on, masked="0.2"), view(on), view(on, 1, moved=1e-4)
+    made = attack("neurotoxin+dba", on, masked="0.2", reference="movement")
+    first, second = view(on), view(on, 1, moved=1e-4)
     sent, memory = made.craft(first, {}, Rng(0))
     kept = outside_largest(rows(first.own).mean(0), 0.2).bool()
     assert not rows(sent)[:, ~kept].any()
@@ -119,6 +120,17 @@ def test_neurotoxin_sends_nothing_where_the_model_moved_most(schedule: str) -> N
     moved = flatten(second.down) - flatten(first.down)
     largest = moved.abs().topk(int(0.2 * len(moved))).indices
     assert not rows(sent)[:, largest].any()
+
+
+def test_neurotoxin_sends_nothing_where_honest_uploads_are_largest() -> None:
+    on = on_schedule()
+    made, memory = attack("neurotoxin+dba", on, masked="0.2"), {}
+    for t in range(2):
+        seen = view(on, t, moved=t * 1e-4)
+        sent, memory = made.craft(seen, memory, Rng(t))
+        kept = outside_largest(rows(seen.own).mean(0), 0.2).bool()
+        assert not rows(sent)[:, ~kept].any()
+        assert bool(rows(sent)[:, kept].any(0).float().mean() > 0.3)
 
 
 def test_without_a_mask_neurotoxin_is_plain_training_of_the_same_weight() -> None:
