@@ -32,7 +32,7 @@ from fedarena.core.text.numbers import mean
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
-from fedarena.federation.integrity import success_rate
+from fedarena.federation.triggered_inputs import success_rate, triggered_inputs
 from fedarena.goals.metrics.lifespan import lifespan
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
@@ -125,12 +125,13 @@ def outcome(text: str, on: Federation, seed: int, options: Options) -> Outcome:
     defense = compose.make_defense(compose.parse_defense(on.rule), built.task)
     window = {"window.start": f"{FIRST / on.rounds:g}", "window.end": f"{AFTER / on.rounds:g}"}
     attack = compose.make_poisoning(compose.parse_attack(text, window | options), knowledge_of(built, defense, "own"))
+    triggered = triggered_inputs(attack, built)
     run = federation.run(
         defense,
         built,
         Rng(seed).child("federation"),
         adversary=Adversary(attack, frozenset(built.corrupted), Rng(seed).child("attack")),
-        probe=lambda params: success_rate(attack, built, params)["attack_success_rate"],
+        probe=lambda params: success_rate(triggered, built, params)["attack_success_rate"],
     )
     success = [[p.rounds, p.probed] for p in run.curve if p.probed is not None]
     told = lifespan(success, attack.ends)

@@ -25,10 +25,10 @@ whether a sample was in the training set, or the gradient itself.
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
 
 JUDGE_VERSIONS: Mapping[str, int] = {
-    "": 2,
-    "reconstruction": 2,
-    "labels": 2,
-    "membership": 2,
+    "": 3,
+    "reconstruction": 3,
+    "labels": 3,
+    "membership": 3,
     "training-membership": 2,
     "property": 2,
     "extraction": 2,
@@ -41,4 +41,8 @@ It is part of a record's key, because the same attack on the same run then has o
 reconstructions against other real samples (`fedarena.goals.metrics.identification`), counts of reconstructions and
 labels those that could be named, and gives every rate an interval that holds near 0 and 1. It compares models with
 what can be had without a federation, and poisoned ones over time.
+
+In version 3 it is no help to a guess at a batch to be assigned to its victims. The guess of labels that knows no upload
+has the same denominator as the attack's. Candidates for membership tell nothing by their class or by recurring. A fall
+counts as the worst window though the clean run had not gained enough. Both models are shown the same triggered inputs.
 """

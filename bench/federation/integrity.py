@@ -1,4 +1,4 @@
-"""What the federation tells of a poisoned run: whose uploads the server used, and how often a trigger works.
+"""What the federation tells of a poisoned run: whose uploads the server used.
 
 `fedarena.goals.metrics.harm` judges the accuracy.
 """
@@ -10,55 +10,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-import torch
-
-from fedarena.core.binomial import share_ends
-from fedarena.core.tensors import Tensors
-from fedarena.core.threat import NotApplicable
-
 if TYPE_CHECKING:
-    from fedarena.contracts.poisoning import Poisoning
     from fedarena.federation.one_round import Verdict
-    from fedarena.problem.problem import Problem
-
-
-@torch.no_grad()
-def success_rate(attack: Poisoning, problem: Problem, params: Tensors) -> dict[str, float]:
-    """`attack_success_rate`: the share of held-out inputs of other classes that the trigger turns into the target.
-
-    Where the attack is `meant_for` some of these inputs alone, the share of those.
-
-    Its 95 % interval over inputs stands beside it as NAME_low and NAME_high (`fedarena.core.binomial`).
-    Empty for attacks without a trigger, and where no held-out input shows the backdoor (`without_other_classes`).
-    """
-    right = total = 0
-    for x, y in zip(problem.x_test.split(1000), problem.y_test.split(1000), strict=True):
-        with_trigger = attack.trigger(x.float() / problem.scale)
-        if with_trigger is None:
-            return {}
-        triggered, target = with_trigger
-        others = attack.meant_for(x.float() / problem.scale, y)
-        predicted = problem.task.criterion.classes(problem.task.outputs(params, triggered[others]))
-        right += int((predicted == target).sum())
-        total += int(others.sum())
-    if not total:
-        return {}
-    rate = right / total
-    return {"attack_success_rate": rate, **share_ends("attack_success_rate", rate, total)}
-
-
-def without_other_classes(attack: Poisoning, problem: Problem) -> NotApplicable | None:
-    """Why a backdoor cannot be judged: no held-out sample is one that its success is counted on. None if it can be."""
-    with_trigger = attack.trigger(problem.x_test[:1].float() / problem.scale)
-    if with_trigger is None:
-        return None
-    if not bool((problem.y_test != with_trigger[1]).any()):
-        text = f"all held-out samples are of the target's class {with_trigger[1]}: none shows the backdoor"
-        return NotApplicable(text)
-    for x, y in zip(problem.x_test.split(1000), problem.y_test.split(1000), strict=True):
-        if bool(attack.meant_for(x.float() / problem.scale, y).any()):
-            return None
-    return NotApplicable("the backdoor is meant for none of the held-out samples")
 
 
 def shares(verdicts: Sequence[Verdict], corrupted: frozenset[int]) -> list[dict[str, float]]:

@@ -19,8 +19,8 @@ from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
-from fedarena.federation.integrity import success_rate
 from fedarena.federation.spec import MethodSpec
+from fedarena.federation.triggered_inputs import success_rate, triggered_inputs
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
@@ -88,9 +88,10 @@ def harm(method: MethodSpec, knowledge: AttackerKnowledge, problem: Problem, rng
     # A secure sum gives the same model by the same uploads; to simulate it would only take time.
     defense = knowledge.defense.secured(None)
     attack = compose.make_poisoning(method, knowledge_of(problem, defense, knowledge.knows))
+    triggered = triggered_inputs(attack, problem)
     adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"), simulated=True)
     run = federation.run(defense, problem, rng.child("federation"), adversary=adversary)
-    return success_rate(attack, problem, run.params).get("attack_success_rate", 1.0 - run.accuracy)
+    return success_rate(triggered, problem, run.params).get("attack_success_rate", 1.0 - run.accuracy)
 
 
 def simulated(knowledge: AttackerKnowledge, rounds: int, rng: Rng) -> Problem:

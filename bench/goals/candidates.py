@@ -1,13 +1,22 @@
 """Candidate samples for membership inference.
 
-Half of the candidates are members: the samples behind the observation. The other half are outsiders: held-out samples
-that no client ever trained on. The halves are equal, because a random guess is then right half of the time; the number
-of outsiders does not move the ROC curve. Outsiders are drawn with the class shares of the clients behind the
-observation, so that the class alone does not give an outsider away. Where labels are numbers, they are drawn at random.
+Half of the candidates are members: samples behind the observation. The other half are outsiders: held-out samples that
+no client ever trained on. The halves are equal, because a random guess is then right half of the time; the number of
+outsiders does not move the ROC curve.
+
+Nothing but what was observed may tell the halves apart:
+
+- Each member has an outsider of its class, so that the class tells nothing. Where labels are numbers, any outsider is
+  its counterpart.
+- No sample is a candidate twice, in whatever rounds: clients come back to their samples, and there are fewer outsiders
+  than samples, so that the number of times that a candidate recurs would tell. Once there is no counterpart left,
+  nobody is asked about any more.
+- No outsider is one of the attacker's own samples.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,41 +41,65 @@ class Question:
     members: Tensor
 
 
-def draw_question(problem: Problem, clients: Sequence[int], truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
-    """Draw a question with k members and k outsiders, shuffled.
+def draw_questions(
+    problem: Problem, outsiders: Tensor, truths: Sequence[tuple[Tensor, Tensor]], rng: Rng
+) -> list[Question]:
+    """Draw a question for each observation, with k members and k outsiders, shuffled.
 
-    k is the number of samples behind the observation. Where fewer held-out samples are usable, k is their number, and
-    both halves are drawn at random.
+    k is the number of samples behind the observation that have not been asked about, as long as there are counterparts.
+    These are shared out evenly: k is at most ⌈outsiders left/observations left⌉.
 
     Args:
-        clients: the clients whose samples are behind the observation.
-        truth: these samples, [n, *input_shape] and labels [n].
+        outsiders: indices of the held-out samples that may be asked about.
+        truths: the samples behind each observation, [n, *input_shape] and labels [n].
     """
+    order = outsiders.cpu()[torch.randperm(len(outsiders), generator=rng.child("outsiders").torch())]
+    waiting: dict[object, list[int]] = defaultdict(list)
+    for at, label in zip(order.tolist(), _labels(problem, problem.y_test[order.to(problem.device)]), strict=True):
+        waiting[label].append(at)
+    asked: set[bytes] = set()
+    questions = []
+    for i, truth in enumerate(truths):
+        most = -(-sum(map(len, waiting.values())) // (len(truths) - i))
+        generator = rng.child("question", i).torch()
+        pairs = _pairs(problem, waiting, truth, asked, most, generator)
+        questions.append(_question(problem, truth, pairs, generator))
+    return questions
+
+
+def _labels(problem: Problem, y: Tensor) -> list[object]:
+    """The classes; where labels are numbers, one class for all."""
+    return list(y.tolist()) if problem.task.n_classes else [None] * len(y)
+
+
+def _pairs(
+    problem: Problem,
+    waiting: dict[object, list[int]],
+    truth: tuple[Tensor, Tensor],
+    asked: set[bytes],
+    most: int,
+    generator: torch.Generator,
+) -> list[tuple[int, int]]:
+    """Members, by their place in `truth`, with the outsiders that are their counterparts.
+
+    The members join `asked`, and the outsiders no longer wait.
+    """
+    x, labels = truth[0].cpu(), _labels(problem, truth[1])
+    pairs: list[tuple[int, int]] = []
+    for i in torch.randperm(len(labels), generator=generator).tolist():
+        key = x[i].numpy().tobytes()
+        if len(pairs) < most and key not in asked and waiting[labels[i]]:
+            asked.add(key)
+            pairs.append((i, waiting[labels[i]].pop()))
+    return pairs
+
+
+def _question(
+    problem: Problem, truth: tuple[Tensor, Tensor], pairs: Sequence[tuple[int, int]], generator: torch.Generator
+) -> Question:
     x, y = truth
-    generator, likely = rng.torch(), _like_the_shards(problem, clients)
-    k = how_many(problem, clients, len(y)) // 2
-    inside = torch.randperm(len(y), generator=generator)[:k].to(y.device)
-    outside = torch.multinomial(likely, k, generator=generator) if k else torch.empty(0, dtype=torch.int64)
-    outside, order = outside.to(y.device), torch.randperm(2 * k, generator=generator).to(y.device)
+    inside, outside = torch.tensor(pairs, dtype=torch.int64, device=problem.device).reshape(-1, 2).unbind(1)
+    order = torch.randperm(2 * len(pairs), generator=generator).to(problem.device)
     held = problem.x_test[outside].float() / problem.scale
     candidates = Candidates(torch.cat([x[inside], held])[order], torch.cat([y[inside], problem.y_test[outside]])[order])
-    return Question(candidates, order < k)
-
-
-def how_many(problem: Problem, clients: Sequence[int], samples: int) -> int:
-    """m, the number of candidates, for an observation of `samples` samples of these clients."""
-    return 2 * min(samples, int((_like_the_shards(problem, clients) > 0).sum()))
-
-
-def _like_the_shards(problem: Problem, clients: Sequence[int]) -> Tensor:
-    """Weights of the held-out samples [N_test] under which a draw has the classes' mean shares of the clients' data.
-
-    Where the labels are numbers, all weights are 1.
-    """
-    classes = problem.task.n_classes
-    if not classes:
-        return torch.ones(len(problem.y_test), dtype=torch.float64)
-    shards = torch.stack([problem.y[problem.shards[c]].bincount(minlength=classes).double() for c in clients])
-    wanted = (shards / shards.sum(1, keepdim=True)).mean(0)
-    there = problem.y_test.bincount(minlength=classes).clamp(min=1)
-    return (wanted / there)[problem.y_test].cpu()
+    return Question(candidates, order < len(pairs))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 
 from fedarena.contracts.baseline import BASELINE
+from fedarena.core.errors import ToldByProcess
 from fedarena.core.rng import Rng
 from fedarena.federation import compose
-from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.finished_run import FinishedRun
-from fedarena.federation.integrity import means_over_rounds, shares, success_rate
+from fedarena.federation.integrity import means_over_rounds, shares
 from fedarena.federation.spec import MethodSpec
+from fedarena.federation.triggered_inputs import success_rate
+from fedarena.goals.backdoor import inputs_of
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.problem.alone.parties import local_only, server_only
 from fedarena.records.record_of import record_of
@@ -26,10 +29,10 @@ def clean_record(finished: FinishedRun, parties_alone: bool) -> Record:
     spec, run = finished.spec, finished.run
     status: Status = "failed" if run.not_replayed else "ok" if run.diverged_at is None else "diverged"
     metrics = means_over_rounds(shares(run.verdicts, frozenset()))
-    probe = compose.trigger_of(spec.probe)
-    if probe is not None and finished.problem.corrupted:
-        trigger = compose.make_poisoning(probe, knowledge_of(finished.problem, finished.defense, "own"))
-        metrics |= success_rate(trigger, finished.problem, run.params)
+    if spec.probe is not None and finished.problem.corrupted:
+        with suppress(ToldByProcess, ValueError):  # then the run with the attack fails, and says why
+            triggered = inputs_of(spec.probe, finished.problem, finished.defense)
+            metrics |= success_rate(triggered, finished.problem, run.params)
     record = record_of(finished, None, "", status, run.not_replayed or run.why, only_finite(metrics))
     if parties_alone:
         _add_parties_alone(record["utility"], finished)

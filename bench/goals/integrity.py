@@ -10,9 +10,10 @@ from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.core import registry
 from fedarena.core.threat import KNOWLEDGE_MEANING, Form, Threat
-from fedarena.federation import compose, integrity
+from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
+from fedarena.federation.triggered_inputs import triggered_inputs, why_not_judged
 from fedarena.goals import integrity_table
 from fedarena.goals.goal import Axis, Choices, Goal, PartyFacts, Progress, wanted_of, without_attack
 from fedarena.goals.metrics.gain import floor_of, worthwhile
@@ -104,7 +105,7 @@ class Integrity(Goal):
 
     def why_not(self, threat: Threat, attack: MethodSpec, problem: Problem, protocol: Defense, run: Run) -> str:
         poisoning = compose.make_poisoning(attack, knowledge_of(problem, protocol, threat.knows or "own"))
-        reason = why_not(poisoning) or integrity.without_other_classes(poisoning, problem)
+        reason = why_not(poisoning) or why_not_judged(triggered_inputs(poisoning, problem))
         return reason.reason if reason else ""
 
     def explain(self, problem: Problem, protocol: Defense, run: Run, attack: MethodSpec) -> list[PartyFacts]:
@@ -114,7 +115,7 @@ class Integrity(Goal):
         for level in compose.knowledge_levels(attack):
             knowledge = knowledge_of(problem, protocol, level)
             poisoning = compose.make_poisoning(attack, knowledge)
-            reason = why_not(poisoning) or integrity.without_other_classes(poisoning, problem)
+            reason = why_not(poisoning) or why_not_judged(triggered_inputs(poisoning, problem))
             pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
             given = ["the broadcast"] if level == "none" else [pool, "the broadcast"]
             if poisoning.follows:

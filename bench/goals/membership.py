@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.observation import Reading
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
-from fedarena.goals.candidates import Question, draw_question, how_many
+from fedarena.federation.population import halves
+from fedarena.goals.candidates import Question, draw_questions
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
@@ -41,8 +43,8 @@ class BatchMembershipText(RankingText):
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
         def candidates(readings: Sequence[Reading]) -> str:
-            most = max(how_many(problem, o.clients, o.images) for r in readings for o in r.observations)
-            return f"and {most} candidates an observation: half of them its samples, half held out, shuffled"
+            most = 2 * min(max(o.images for r in readings for o in r.observations), len(problem.y_test))
+            return f"and {most} candidates an observation at most: half its samples, half held out, shuffled"
 
         return given_of_readings(defense, transcript, attack, candidates)
 
@@ -58,15 +60,17 @@ class BatchMembership(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        if finished.problem.task.schedule.augment:
+            return NotApplicable("clients change their images at random (training.augment), which gives members away")
         readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         challenges: list[Challenge | NoChallenge] = []
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
-            questions = self._draw_questions(finished, reading, truths)
+            questions = self._draw_questions(finished, truths, attack)
             if not any(len(q.members) for q in questions):
-                why = "no batch attacked held a sample, or no held-out sample is like them"
+                why = "no batch attacked held a sample, or no held-out sample is of their classes"
                 challenges.append(NoChallenge(reading.name, why))
                 continue
             view = finished.view(transcript.threat, attack, reading, truths, [q.candidates for q in questions])
@@ -74,11 +78,13 @@ class BatchMembership(Ranking):
             challenges.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return challenges
 
-    def _draw_questions(self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth]) -> list[Question]:
-        """Draw candidates for every observation. They depend on the round and its samples, not on the attacker."""
-        rng = Rng(finished.spec.root).child("candidates")
-        pairs = zip(reading.observations, truths, strict=True)
-        return [draw_question(finished.problem, o.clients, truth, rng.child(o.round, *o.clients)) for o, truth in pairs]
+    def _draw_questions(self, finished: FinishedRun, truths: Sequence[Truth], attack: Inference) -> list[Question]:
+        """Draw candidates for every observation. They depend on the rounds attacked and their samples, and on whether
+        half of the held-out data are the attacker's."""
+        problem, rng = finished.problem, Rng(finished.spec.root).child("candidates")
+        everyone = torch.arange(len(problem.y_test))
+        outsiders = halves(problem, finished.spec.root)[1] if attack.needs_population else everyone
+        return draw_questions(problem, outsiders, truths, rng)
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
         return membership_metrics(*self.pooled(answer, challenge), readings=challenge.readings)

@@ -12,10 +12,12 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.finished_run import FinishedRun
-from fedarena.federation.integrity import by_round, means_over_rounds, shares, success_rate, without_other_classes
+from fedarena.federation.integrity import by_round, means_over_rounds, shares
 from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec
+from fedarena.federation.triggered_inputs import TriggeredInputs, success_rate, why_not_judged
 from fedarena.federation.tuning import tune
+from fedarena.goals.backdoor import inputs_of
 from fedarena.goals.goal import Progress
 from fedarena.goals.metrics.lifespan import lifespan
 from fedarena.goals.metrics.reconstruction import only_finite
@@ -38,6 +40,9 @@ def poisoned_record(
     try:
         knowledge = knowledge_of(problem, defense, threat.knows or "own")
         assert spec.attack is not None
+        triggered = inputs_of(spec.attack, problem, defense)
+        if (reason := why_not_judged(triggered)) is not None:
+            return _untrained(spec, problem, defense, "n/a", reason.reason)
         attack, tuned = _ready(spec, problem, knowledge, rng, progress)
         if isinstance(attack, NotApplicable):
             return _untrained(spec, problem, defense, "n/a", attack.reason)
@@ -49,11 +54,11 @@ def poisoned_record(
             progress=lambda share: progress(share, "training"),
             adversary=adversary,
             replays=replays,
-            probe=lambda params: _success(attack, problem, params).get("attack_success_rate"),
+            probe=lambda params: _success(triggered, problem, params).get("attack_success_rate"),
         )
         if run.not_replayed:
             return _untrained(spec, problem, defense, "failed", run.not_replayed)
-        record = _judged(FinishedRun(spec, problem, defense, run), threat, attack)
+        record = _judged(FinishedRun(spec, problem, defense, run), threat, attack, triggered)
     except UserError:
         raise
     except Exception as error:  # a third party's code; the trial stays in the denominator
@@ -67,11 +72,11 @@ def _ready(
 ) -> tuple[Poisoning | NotApplicable, Tuned]:
     """The attack, tuned if its options ask for it, and the tuning's result.
 
-    In place of the attack it may be why it cannot start or be judged.
+    In place of the attack it may be why it cannot start.
     """
     assert spec.attack is not None
     attack = compose.make_poisoning(spec.attack, knowledge)
-    if (reason := why_not(attack) or without_other_classes(attack, problem)) is not None:
+    if (reason := why_not(attack)) is not None:
         return reason, {}
     method, tuned = tune(spec.attack, knowledge, rng.child("tuning"), lambda share: progress(share / 2, "tuning"))
     if not tuned:
@@ -88,7 +93,7 @@ def _untrained(spec: GroupSpec, problem: Problem, defense: Defense, status: Stat
     return record_of(finished, spec.threats[0], "", status, reason)
 
 
-def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
+def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning, triggered: TriggeredInputs | None) -> Record:
     run, problem = finished.run, finished.problem
     # A model that the attack made overflow is a result: it predicts one class.
     reason = "" if run.diverged_at is None else run.why
@@ -97,7 +102,7 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
     metrics = {
         "accuracy": run.accuracy,
         **means_over_rounds(rounds),
-        **_success(attack, problem, run.params),
+        **_success(triggered, problem, run.params),
         **lifespan(success, attack.ends),
     }
     record = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
@@ -110,6 +115,6 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning) -> Record:
     return record
 
 
-def _success(attack: Poisoning, problem: Problem, params: Tensors) -> dict[str, float]:
+def _success(triggered: TriggeredInputs | None, problem: Problem, params: Tensors) -> dict[str, float]:
     """How often the trigger succeeds; empty for attacks without one, and for a model that overflowed."""
-    return success_rate(attack, problem, params) if finite(params) else {}
+    return success_rate(triggered, problem, params) if finite(params) else {}

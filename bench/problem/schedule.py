@@ -94,7 +94,9 @@ class Schedule:
     client_memory: float | None = option(
         None, "memory of a client in MB (10^6 bytes), below which protocols that can do so slice its work", above=0
     )
-    eval_every: int = option(0, "evaluate every k rounds; 0: at the end only", low=0)
+    eval_every: int = option(
+        0, "evaluate every k rounds; 0: at the end only; unless given, 20 times where clients are corrupted", low=0
+    )
 
     @property
     def fedsgd(self) -> bool:

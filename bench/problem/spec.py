@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fedarena.core import registry
@@ -85,6 +85,11 @@ DEFAULTS = {"dataset": "digits", "model": "lenet-dlg", "partition": "iid", "clie
 """The problem, unless the user or the cards of attack, defense or data set say otherwise."""
 
 
+LOOKS = 20
+"""How often a model is evaluated where clients are corrupted, unless the user or a card says otherwise: harm that has
+passed by the last round is seen only so."""
+
+
 def usual_problem(
     given: Mapping[str, str], settings: Mapping[str, Mapping[str, str]], methods: Sequence[Card] = ()
 ) -> ProblemSpec:
@@ -114,7 +119,10 @@ def usual_problem(
         corrupted = min(corrupted, clients // 2)  # the federation may be smaller than the usual one
     assumed = given.get("assumed_corrupted")
     trains = {name: value for name, value in usual.items() if name in Schedule.__dataclass_fields__}
-    schedule = parse_options(Schedule, {**trains, **settings.get("training", {})}, "training")
+    trains |= settings.get("training", {})
+    schedule = parse_options(Schedule, trains, "training")
+    if corrupted and "eval_every" not in trains:
+        schedule = replace(schedule, eval_every=max(1, schedule.rounds // LOOKS))
     check_options(schedule, "training")
     return ProblemSpec(
         dataset=dataset,

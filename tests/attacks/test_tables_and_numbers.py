@@ -25,7 +25,7 @@ from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.candidates import draw_question, how_many
+from fedarena.goals.candidates import draw_questions
 from fedarena.problem.loss import WORST, Criterion
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -127,9 +127,9 @@ def test_members_are_told_by_rows_and_numbers(attack: str) -> None:
 
 def test_outsiders_are_any_held_out_rows() -> None:
     problem = build(spec(), 0)
-    assert how_many(problem, (0,), 4) == 8
     x, y = problem.inputs(problem.shards[0][:4]), problem.y[problem.shards[0][:4]]
-    question = draw_question(problem, (0,), (x, y), Rng(0))
+    (question,) = draw_questions(problem, torch.arange(len(problem.y_test)), [(x, y)], Rng(0))
+    assert len(question.members) == 8
     assert question.candidates.y.dtype == torch.float32
     inside, outside = question.candidates.x[question.members], question.candidates.x[~question.members]
     assert rows_in(inside, x)

@@ -10,9 +10,9 @@ from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of
-from fedarena.federation.integrity import success_rate, without_other_classes
 from fedarena.federation.replay import NO_REPLAYS
 from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.triggered_inputs import success_rate, triggered_inputs, why_not_judged
 from fedarena.federation.tuning import tune
 from fedarena.goals.poisoned_run import poisoned_record
 from fedarena.problem.problem import Problem
@@ -60,8 +60,10 @@ def test_a_single_sample_of_another_class_is_enough() -> None:
         problem = judged_on(classes)
         defense = compose.make_defense(compose.parse_defense("fedavg"), problem.task)
         attack = compose.make_poisoning(trigger(), knowledge_of(problem, defense, "own"))
-        assert (without_other_classes(attack, problem) is None) == applies
-        assert ("attack_success_rate" in success_rate(attack, problem, problem.init)) == applies
+        assert (why_not_judged(triggered_inputs(attack, problem)) is None) == applies
+        assert (
+            "attack_success_rate" in success_rate(triggered_inputs(attack, problem), problem, problem.init)
+        ) == applies
 
 
 def test_an_attacker_with_one_class_tunes_by_accuracy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from dataclasses import fields, replace
 
 import pytest
@@ -15,8 +16,9 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
+from fedarena.federation.population import halves
 from fedarena.federation.spec import GroupSpec, MethodSpec
-from fedarena.goals.candidates import Question, draw_question, how_many
+from fedarena.goals.candidates import Question, draw_questions
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -40,20 +42,31 @@ def batch(made: Problem, client: int, n: int) -> tuple[Tensor, Tensor]:
     return made.inputs(index), made.y[index]
 
 
+def row_key(row: Tensor) -> bytes:
+    return row.numpy().tobytes()
+
+
 def rows(x: Tensor) -> set[bytes]:
-    return {row.numpy().tobytes() for row in x}
+    return set(map(row_key, x))
 
 
-def test_half_are_the_very_samples_and_half_are_held_out() -> None:
+def drawn(
+    made: Problem, *truths: tuple[Tensor, Tensor], seed: int = 0, outsiders: Tensor | None = None
+) -> list[Question]:
+    return draw_questions(made, torch.arange(len(made.y_test)) if outsiders is None else outsiders, truths, Rng(seed))
+
+
+def test_half_are_the_very_samples_and_half_are_held_out_of_the_same_classes() -> None:
     made = problem()
     x, y = batch(made, 0, 8)
-    asked = draw_question(made, (0,), (x, y), Rng(0))
-    assert len(asked.members) == how_many(made, (0,), 8) == 16
+    (asked,) = drawn(made, (x, y))
+    assert len(asked.members) == 16
     inside, outside = asked.candidates.x[asked.members], asked.candidates.x[~asked.members]
     assert rows(inside) == rows(x)
     assert rows(outside) <= rows(made.x_test.float() / made.scale)
     assert len(rows(outside)) == 8
-    assert sorted(asked.candidates.y[asked.members].tolist()) == sorted(y.tolist())
+    for half in (asked.members, ~asked.members):
+        assert sorted(asked.candidates.y[half].tolist()) == sorted(y.tolist())
     held = {x.numpy().tobytes(): int(y) for x, y in zip(made.x_test.float() / made.scale, made.y_test, strict=True)}
     for one, label in zip(outside, asked.candidates.y[~asked.members], strict=True):
         assert held[one.numpy().tobytes()] == int(label)
@@ -62,48 +75,71 @@ def test_half_are_the_very_samples_and_half_are_held_out() -> None:
 def test_the_place_says_nothing() -> None:
     made = problem()
     truth = batch(made, 0, 4)
-    places = torch.stack([draw_question(made, (0,), truth, Rng(seed)).members for seed in range(200)]).double().mean(0)
+    places = torch.stack([drawn(made, truth, seed=seed)[0].members for seed in range(200)]).double().mean(0)
     assert bool(((places > 0.35) & (places < 0.65)).all())
 
 
 def test_the_same_stream_asks_the_same_and_another_asks_others() -> None:
     made = problem()
     truth = batch(made, 0, 4)
-
-    def drawn(seed: int) -> Question:
-        return draw_question(made, (0,), truth, Rng(seed))
-
-    assert torch.equal(drawn(1).candidates.x, drawn(1).candidates.x)
-    assert torch.equal(drawn(1).members, drawn(1).members)
-    assert not torch.equal(drawn(1).candidates.x, drawn(2).candidates.x)
+    (first,), (again,), (other,) = (drawn(made, truth, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(first.candidates.x, again.candidates.x)
+    assert torch.equal(first.members, again.members)
+    assert not torch.equal(first.candidates.x, other.candidates.x)
 
 
-def test_outsiders_have_the_classes_of_the_clients() -> None:
-    """Where clients hold few classes, the class alone must not give outsiders away."""
-    made = problem("dirichlet", 10, alpha="0.1")
-    for clients in ((0,), (3, 4)):
-        shares = torch.stack(
-            [made.y[made.shards[c]].bincount(minlength=10).double() / len(made.shards[c]) for c in clients]
-        ).mean(0)
-        drawn = [draw_question(made, clients, batch(made, clients[0], 4), Rng(seed)) for seed in range(300)]
-        outside = torch.cat([q.candidates.y[~q.members] for q in drawn]).bincount(minlength=10).double()
-        assert float((outside / outside.sum() - shares).abs().max()) < 0.06
+@pytest.mark.parametrize("partition", ["iid", "dirichlet"])
+def test_neither_recurrence_nor_class_tells_a_member(partition: str) -> None:
+    """Clients come back to their samples, of which there are more than outsiders."""
+    made = problem(partition, 4)
+    rng = Rng(5)
+    truths = [made.batches([(t % 2, rng.child(t))])[0].images() for t in range(300)]
+    questions = drawn(made, *truths)
+    times = Counter(key for q in questions for key in map(row_key, q.candidates.x))
+    assert set(times.values()) == {1}
+    assert sum(len(q.members) for q in questions) > 200
+    for q in questions:
+        assert sorted(q.candidates.y[q.members].tolist()) == sorted(q.candidates.y[~q.members].tolist())
 
 
-def test_fewer_held_out_samples_than_members() -> None:
+def test_counterparts_are_shared_out_among_the_observations() -> None:
     made = problem()
-    few = replace(made, x_test=made.x_test[:3], y_test=made.y_test[:3])
-    asked = draw_question(few, (0,), batch(few, 0, 20), Rng(0))
-    assert len(asked.members) == how_many(few, (0,), 20) == 6
-    assert int(asked.members.sum()) == 3
-    assert rows(asked.candidates.x[asked.members]) <= rows(batch(few, 0, 20)[0])
+    few = replace(made, x_test=made.x_test[:60], y_test=made.y_test[:60])
+    index = made.shards[0][:600].split(60)
+    sizes = [len(q.members) // 2 for q in drawn(few, *[(made.inputs(part), made.y[part]) for part in index])]
+    assert sum(sizes) == 60
+    assert sizes == [6] * 10
+
+
+def test_an_attackers_own_samples_are_no_candidates() -> None:
+    made = problem()
+    mine, others = halves(made, 3)
+    (asked,) = drawn(made, batch(made, 0, 40), outsiders=others)
+    assert not rows(asked.candidates.x) & rows(made.x_test[mine].float() / made.scale)
 
 
 def test_an_empty_batch_has_no_candidates() -> None:
     made = problem()
-    asked = draw_question(made, (0,), batch(made, 0, 0), Rng(0))
+    (asked,) = drawn(made, batch(made, 0, 0))
     assert asked.candidates.x.shape == (0, *made.task.input_shape)
     assert asked.members.shape == (0,)
+
+
+def test_images_that_clients_change_would_give_members_away() -> None:
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=3,
+        model_options=registry.find("model", "mlp").parse({"widths": "8"}),
+        schedule=Schedule(rounds=3, batch_size=4, augment=("flip",)),
+    )
+    attack = compose.parse_attack("joint-membership")
+    threats = (Threat("server", "paper"),)
+    (cell,) = prepare(GroupSpec(spec, compose.parse_defense("fedavg"), attack=attack, threats=threats, seed=0))
+    assert isinstance(cell, CompleteRecord)
+    assert cell.record["status"] == "n/a"
+    assert "training.augment" in cell.record["reason"]
 
 
 # -- what crosses --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
 from typing import Any
@@ -19,7 +20,7 @@ from fedarena.core.threat import FORMS, PARTIES, Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec, threats
 from fedarena.goals import membership as goal
-from fedarena.goals.candidates import Question, draw_question
+from fedarena.goals.candidates import draw_questions
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -122,16 +123,20 @@ def test_every_option_acts(attack: str, change: dict[str, str]) -> None:
 def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The members are swapped for held-out samples before the attack sees them: nothing is left to tell."""
 
-    def nowhere(problem: Problem, clients: Any, truth: tuple[Tensor, Tensor], rng: Rng) -> Question:
-        chosen = torch.randperm(len(problem.x_test), generator=rng.child("nowhere").torch())[: len(truth[1])]
-        return draw_question(
-            problem, clients, (problem.x_test[chosen].float() / problem.scale, problem.y_test[chosen]), rng
-        )
+    def nowhere(problem: Problem, outsiders: Tensor, truths: Sequence[tuple[Tensor, Tensor]], rng: Rng) -> Any:
+        order = outsiders[torch.randperm(len(outsiders), generator=rng.child("nowhere").torch())]
+        stand_ins, others = order[: len(order) // 2], order[len(order) // 2 :]
+        swapped = []
+        for _, y in truths:
+            of_class = [int(stand_ins[problem.y_test[stand_ins] == c][0]) for c in y]
+            stand_ins = stand_ins[~torch.isin(stand_ins, torch.tensor(of_class))]
+            swapped.append((problem.x_test[of_class].float() / problem.scale, y))
+        return draw_questions(problem, others, swapped, rng)
 
     many = {"rounds": "100"}
     real = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(3)]
     assert all(trial.attack(cell)[0]["metrics"]["auc_low"] > 0.5 for cell in real)
-    monkeypatch.setattr(goal, "draw_question", nowhere)
+    monkeypatch.setattr(goal, "draw_questions", nowhere)
     null = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(10)]
     found = [trial.attack(cell)[0]["metrics"]["auc"] for cell in null]
     assert abs(sum(found) / len(found) - 0.5) < 0.05

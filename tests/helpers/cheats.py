@@ -202,6 +202,20 @@ class Fragile(Poisoning):
         return None
 
 
+class Liar(Poisoning):
+    """Follows the protocol, and shows images of the target as triggered ones once it has seen a round."""
+
+    seen = False
+
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        self.seen = True
+        return view.own, memory
+
+    def trigger(self, x: Tensor) -> tuple[Tensor, int]:
+        zero = self.knowledge.data.inputs((self.knowledge.data.y == 0).nonzero()[0])
+        return (zero.expand_as(x) if self.seen else x), 0
+
+
 class Honest(Poisoning):
     """Follows the protocol."""
 
@@ -230,6 +244,7 @@ ATTACKS |= {
     for c in (
         card("broken", "attack", Broken, options=Ways),
         card("honest", "attack", Honest),
+        card("liar", "attack", Liar),
         card("reading", "attack", Reading),
         card("fragile", "attack", Fragile, options=When),
         copied("attack", "dlg"),

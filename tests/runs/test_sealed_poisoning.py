@@ -80,6 +80,12 @@ def test_an_attack_that_walks_callers_finds_no_honest_uploads(monkeypatch: pytes
     assert accuracy("reading", rounds=30) < harmless - 0.3
 
 
+def test_both_models_are_shown_the_same_triggered_inputs() -> None:
+    liar, honest = poisoned("liar", rounds=30), accuracy("honest", rounds=30)
+    assert liar["metrics"]["accuracy"] == honest > 0.5
+    assert liar["metrics"]["attack_success_rate"] < 0.1
+
+
 def test_what_an_attack_patches_dies_with_its_process() -> None:
     evaluate = Problem.evaluate
     assert accuracy("early-poison") == accuracy("honest") > 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import fmean
 from typing import Any
@@ -20,23 +20,22 @@ Curve = Sequence[Sequence[Any]]
 """[round, accuracy (R² of numbers), loss] of each evaluation."""
 
 LEARNED = 0.9
-"""A run has learned from the evaluation on at which it first has this share of the clean run's final accuracy."""
+"""A run has learned from the evaluation on at which it first has this share of the clean run's final gain, since to
+learn more slowly is no harm. In a window, the clean run has it in the mean, or the attacked one has fallen."""
 RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 WINDOW = 0.1
 """The length of a window, as a share of the rounds."""
-ENOUGH = 0.9
-"""A window counts if the clean run's gain in it is at least this share of its final gain: to learn more slowly is no
-harm once both have learned."""
 
 
 @dataclass(frozen=True)
 class _Look:
-    """The accuracy of both models after a round."""
+    """The accuracy of both models after a round, and whether the attacked one has fallen from what it had."""
 
     round: int
     attacked: float
     clean: float
+    fallen: bool = False
 
 
 def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -> dict[str, float]:
@@ -62,48 +61,51 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     looks = _together(attacked, clean)
     last = len(looks) - 1
     begun = next((i for i, look in enumerate(looks) if look.round > begins), last)
-    counts = _that_count(looks, begun)
+    enough = min(looks[-1].clean, floor + LEARNED * (looks[-1].clean - floor))
+    counting = _that_count(looks, begun, enough)
     length = sum(look.round > (1 - WINDOW) * looks[-1].round for look in looks)
-    bad, good = _worst_window([looks[i] for i in counts], length, floor)
+    bad, good = _worst_window(counting, length, floor, enough)
     metrics = {
         "accuracy_drop": looks[-1].clean - looks[-1].attacked,
         "largest_drop": max(look.clean - look.attacked for look in looks[begun:]),
-        "lowest": min(looks[i].attacked for i in counts),
-        "mean_accuracy": fmean(looks[i].attacked for i in counts),
+        "lowest": min(look.attacked for look in counting),
+        "mean_accuracy": fmean(look.attacked for look in counting),
         "window_accuracy": bad,
         "window_clean_accuracy": good,
     }
-    below = [i for i in counts if looks[i].attacked < RECOVERED * looks[i].clean]
+    below = [look.round for look in counting if look.attacked < RECOVERED * look.clean]
     if not below:
         metrics["rounds_to_recover"] = 0.0
-    elif below[-1] < last:
-        metrics["rounds_to_recover"] = float(looks[below[-1] + 1].round - looks[below[0]].round)
+    elif below[-1] < looks[-1].round:
+        metrics["rounds_to_recover"] = float(min(k.round for k in looks if k.round > below[-1]) - below[0])
     return metrics
 
 
-def _that_count(looks: Sequence[_Look], begun: int) -> list[int]:
-    """The evaluations at which a low accuracy is damage (see `damage`); the last one always is."""
+def _that_count(looks: Sequence[_Look], begun: int, enough: float) -> list[_Look]:
+    """The evaluations at which a low accuracy is damage (see `damage`); the last one always counts.
+
+    Args:
+        enough: the accuracy of a run that has learned.
+    """
     last = len(looks) - 1
-    enough = LEARNED * looks[-1].clean
     learned_by = next((i for i, look in enumerate(looks) if look.clean >= enough), last)
     before = looks[begun - 1].attacked if begun else -math.inf
     best = [-math.inf, *accumulate((look.attacked for look in looks), max)]  # until then
     had = [max(before, b if b >= enough else -math.inf) for b in best]
-    return [i for i in range(begun, last + 1) if i >= learned_by or looks[i].attacked < RECOVERED * had[i]]
+    seen = [replace(look, fallen=look.attacked < RECOVERED * h) for look, h in zip(looks, had, strict=False)]
+    return [seen[i] for i in range(begun, last + 1) if i >= learned_by or seen[i].fallen]
 
 
-def _worst_window(looks: Sequence[_Look], length: int, floor: float) -> tuple[float, float]:
+def _worst_window(looks: Sequence[_Look], length: int, floor: float, enough: float) -> tuple[float, float]:
     """(attacked, clean): mean accuracies in the window that leaves the least of the clean run's gain over `floor`.
 
-    A window holds `length` of the `looks` in a row. It counts if the clean run has gained `ENOUGH` in it; the one at
-    the end of the run always counts.
+    A window holds `length` of the `looks` in a row, or all of them if there are fewer. It counts if the clean run has
+    learned in its mean (`enough`), or the attacked model has fallen at all of its looks. The last one always counts.
     """
-    end = looks[-length:]
-    windows = [looks[i : i + length] for i in range(len(looks) - length)]
-    means = [(fmean(look.attacked for look in w), fmean(look.clean for look in w)) for w in (*windows, end)]
-    final = looks[-1].clean - floor
-    counting = [(bad, good) for bad, good in means[:-1] if good - floor >= ENOUGH * final] + means[-1:]
-    return min(counting, key=lambda pair: _left(pair[0], pair[1], floor))
+    *windows, end = [looks[i : i + length] for i in range(max(1, len(looks) - length + 1))]
+    counting = [w for w in windows if fmean(k.clean for k in w) >= enough or all(k.fallen for k in w)]
+    means = [(fmean(look.attacked for look in w), fmean(look.clean for look in w)) for w in (*counting, end)]
+    return min(means, key=lambda pair: _left(pair[0], pair[1], floor))
 
 
 def _left(attacked: float, clean: float, floor: float) -> float:

@@ -7,16 +7,28 @@ images d₁, …, d_N, the decoys:
     identified(g) = ‖g − x‖² < min_i ‖g − d_i‖²
 
 A guess that does not depend on the upload identifies its victim with a chance of 1/(N + 1), whatever it looks like,
-because victim and decoys are exchangeable for its author. The leak is what identification gains over that:
+because victim and decoys are exchangeable for its author.
+
+Guesses at a batch of n samples x₁, …, x_n have no order, and to assign them to their victims helps them: of 128 samples
+drawn by chance 15 % would be nearer to the victim that was chosen for them than to its decoys. So the j-th decoys of
+all victims are a batch of their own, to which the guesses are assigned anew, by the least total squared error. With π₀
+the assignment to the victims and π_j that to the batch d₁ⱼ, …, d_nⱼ,
+
+    identified(x_i) = ‖g_π₀(i) − x_i‖² < min_j ‖g_π_j(i) − d_ij‖²
+
+The batches are exchangeable, so that the chance is the same. For n = 1 it is the rule above. If fewer samples are
+guessed than there are, a guess takes the place of the victim, since each guess is then assigned in every batch.
+
+The leak is what identification gains over chance:
 
     leak = (share identified − 1/(N + 1)) / (1 − 1/(N + 1)), at least 0
 
 Decoys are of the victim's class, so that knowing the label alone gains nothing. They are drawn from training and
 held-out samples alike, without those that the attacker owns, which it could have ruled out beforehand, and without
-exact copies of the victim, which cannot be told from it. Where a class has too few, samples of other classes fill up,
-and `same_class` says how many were of the class. Where fewer than half are, as with ten images of a person, a guess
-that knows the label alone rules out the others: chance is then 1/(n + 1) for the n decoys of the class. Labels that are
-numbers form no classes: any sample is a decoy.
+exact copies of the samples of the batch, which cannot be told from them. Where a class has too few, samples of other
+classes fill up, and `same_class` says how many were of the class. Where fewer than half are, as with ten images of a
+person, a guess that knows the label alone rules out the others: chance is then 1/(n + 1) for the n decoys of the class.
+Labels that are numbers form no classes: any sample is a decoy.
 """
 
 from __future__ import annotations
@@ -105,12 +117,12 @@ def draw_decoys(truths: Sequence[Truth], samples: Samples, owned: Owned, rng: Rn
     labels = torch.cat([samples.y[free_train], samples.y_test[free_test]])
     classes = not labels.is_floating_point()
     images, same = [], []
-    for i, (victim, label) in enumerate((v, c) for x, y in truths for v, c in zip(x, y, strict=True)):
+    for i, (batch, label) in enumerate((x, c) for x, y in truths for c in y):
         generator = rng.child("decoys", i).torch()
         order = torch.randperm(len(labels), generator=generator).to(labels.device)
         if classes:
             order = order[torch.argsort((labels[order] != label).long(), stable=True)]
-        chosen = _distinct(victim, order, free_train, free_test, samples, n)
+        chosen = _distinct(batch, order, free_train, free_test, samples, n)
         same.append(int((labels[chosen] == label).sum()) if classes else len(chosen))
         images.append(_stored(chosen, free_train, free_test, samples).cpu())
     return Decoys(tuple(images), tuple(same), samples.scale)
@@ -136,6 +148,47 @@ def identified(guesses: Tensor, originals: Tensor, decoys: Decoys) -> Tensor:
     return torch.tensor(results, dtype=torch.bool)
 
 
+def identified_in_batches(guesses: Sequence[Tensor], truths: Sequence[Tensor], decoys: Decoys) -> Tensor:
+    """Whether each victim is identified, of each observation no more than were guessed, [Σ min(m, n)] (bool).
+
+    Args:
+        guesses: for each observation [m, *input_shape], in any order.
+        truths: for each observation the victims [n, *input_shape], together in the order of `decoys`.
+    """
+    results, at = [torch.empty(0, dtype=torch.bool)], 0
+    for guess, x in zip(guesses, truths, strict=True):
+        own = Decoys(decoys.images[at : at + len(x)], decoys.of_class[at : at + len(x)], decoys.scale)
+        at += len(x)
+        if len(guess) == len(x) == 1:
+            results.append(identified(guess, x, own))
+        elif len(guess) and len(x):
+            results.append(_in_batch(valid(guess).cpu().flatten(1), x.double().cpu().flatten(1), own))
+    return torch.cat(results)
+
+
+def _in_batch(guess: Tensor, x: Tensor, decoys: Decoys) -> Tensor:
+    """The same for one observation: m guesses [m, d] and n victims [n, d]."""
+    by_victim = len(guess) >= len(x)
+    own, sizes = _errors(guess, x, by_victim), torch.tensor([len(d) for d in decoys.images])
+    nearer = torch.ones(len(own), dtype=torch.bool)
+    for j in range(int(sizes.max() if by_victim else sizes.min())):
+        # A victim that has fewer decoys stands in the further batches as well, where it is not compared.
+        others = torch.stack([d[j % len(d)] for d in decoys.images]).double().flatten(1) / decoys.scale
+        behind = own < _errors(guess, others, by_victim)
+        nearer &= behind | (j >= sizes) if by_victim else behind
+    return nearer
+
+
+def _errors(guess: Tensor, x: Tensor, by_victim: bool) -> Tensor:
+    """Squared errors of guesses assigned to samples with the least total: by sample [n], or by guess [m]."""
+    from scipy.optimize import linear_sum_assignment
+
+    distances = torch.cdist(guess, x).square()
+    rows, columns = (torch.from_numpy(index) for index in linear_sum_assignment(distances.numpy()))
+    errors = (guess[rows] - x[columns]).square().sum(1)
+    return errors[torch.argsort(columns if by_victim else rows)]
+
+
 def _without(owned: Tensor, total: int, device: torch.device) -> Tensor:
     """The indices 0 … total − 1 without those that are owned."""
     free = torch.ones(total, dtype=torch.bool, device=device)
@@ -143,15 +196,16 @@ def _without(owned: Tensor, total: int, device: torch.device) -> Tensor:
     return free.nonzero().flatten()
 
 
-def _distinct(victim: Tensor, order: Tensor, train: Tensor, test: Tensor, samples: Samples, n: int) -> Tensor:
-    """The first n places of `order` whose samples are no copies of the victim."""
+def _distinct(batch: Tensor, order: Tensor, train: Tensor, test: Tensor, samples: Samples, n: int) -> Tensor:
+    """The first n places of `order` whose samples are no copies of samples of the batch."""
     chosen: list[Tensor] = []
     missing, at = n, 0
     while missing and at < len(order):
         some = order[at : at + missing]
         at += len(some)
         inputs = _stored(some, train, test, samples).double() / samples.scale
-        kept = some[(inputs - victim.double()).square().flatten(1).sum(1) > SAME]
+        near = torch.cdist(inputs.flatten(1), batch.double().flatten(1), compute_mode="donot_use_mm_for_euclid_dist")
+        kept = some[(near.square() > SAME).all(1)]
         chosen.append(kept)
         missing -= len(kept)
     return torch.cat(chosen) if chosen else order[:0]

@@ -53,8 +53,8 @@ def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Te
         pool: the classes of all training samples.
     """
     shares = pool.bincount().double() / len(pool)
-    named = _in_common([best_prior(n, shares) for n in sizes], truths)
-    return {"prior_label_accuracy": named / max(1, sum(map(len, truths)))}
+    guesses = [best_prior(n, shares) for n in sizes]
+    return {"prior_label_accuracy": _in_common(guesses, truths) / max(1, _nameable(guesses, truths))}
 
 
 def best_prior(n: int, shares: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from fedarena.attacks.poisoning.edge_case import EdgeCase
 from fedarena.contracts.poisoning import AttackerKnowledge, Samples
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.federation.integrity import success_rate, without_other_classes
+from fedarena.federation.triggered_inputs import success_rate, triggered_inputs, why_not_judged
 from fedarena.problem.task import Batch
 
 BATCH = Batch(torch.zeros(4, 500, 1, 8, 8), torch.full((4, 500), 5))
@@ -149,7 +149,7 @@ def test_the_tail_is_the_farthest_quarter_of_the_class() -> None:
 
 def test_success_is_counted_on_the_held_out_tail_alone() -> None:
     p, attack = problem(), make("edge-case", knowledge(), source=3, target=8, tail=0.3)
-    rate = success_rate(attack, p, p.init)
+    rate = success_rate(triggered_inputs(attack, p), p, p.init)
     tail = attack.meant_for(p.x_test.float() / p.scale, p.y_test)
     assert 0 < int(tail.sum()) < int((p.y_test == 3).sum())
     predicted = p.task.outputs(p.init, p.x_test[tail].float() / p.scale).argmax(1)
@@ -161,8 +161,8 @@ def test_without_a_sample_of_the_class_there_is_no_attack_and_no_result() -> Non
     found = attack.applies()
     assert found is not None
     assert found.reason == "the corrupted clients hold no sample of class 7"
-    assert success_rate(attack, problem(), problem().init) == {}
-    judged = without_other_classes(attack, problem())
+    assert success_rate(triggered_inputs(attack, problem()), problem(), problem().init) == {}
+    judged = why_not_judged(triggered_inputs(attack, problem()))
     assert judged is not None
     assert "none of the held-out samples" in judged.reason
 

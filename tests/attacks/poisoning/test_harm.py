@@ -12,8 +12,8 @@ from fedarena.core.threat import Knowledge
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
-from fedarena.federation.integrity import success_rate
 from fedarena.federation.rounds import Run
+from fedarena.federation.triggered_inputs import success_rate, triggered_inputs
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -86,7 +86,7 @@ def test_the_trigger_opens_the_backdoor_and_leaves_the_accuracy() -> None:
     made = compose.make_defense(compose.parse_defense("fedavg"), problem.task)
     trigger = compose.make_poisoning(compose.parse_attack("pixel-trigger", {}), knowledge_of(problem, made, "own"))
     run = attacked("fedavg", "pixel-trigger", {"scale": "5"}, "own", 4)
-    assert success_rate(trigger, problem, run.params)["attack_success_rate"] > 0.9
+    assert success_rate(triggered_inputs(trigger, problem), problem, run.params)["attack_success_rate"] > 0.9
     honest = federation.run(made, problem, Rng(0).child("federation"))
-    assert success_rate(trigger, problem, honest.params)["attack_success_rate"] < 0.2
+    assert success_rate(triggered_inputs(trigger, problem), problem, honest.params)["attack_success_rate"] < 0.2
     assert run.accuracy > clean("fedavg", 4) - 0.15

@@ -54,6 +54,21 @@ def test_a_model_that_goes_on_learning_has_not_fallen(begins: int) -> None:
     assert "rounds_to_recover" not in found
 
 
+def test_a_fall_is_the_worst_window_though_the_clean_run_had_not_gained_enough() -> None:
+    """Attackers strike from round 20 to 30; the clean run is within a tenth of its accuracy, not of its gain."""
+    clean = [[10, 0.6, 1.0], [20, 0.86, 1.0], [30, 0.89, 1.0], [40, 0.94, 1.0], [50, 0.95, 1.0]]
+    found = damage(attacked(0.6, 0.86, 0.1, 0.5, 0.95), clean, 20, floor=0.86)
+    assert (found["window_accuracy"], found["window_clean_accuracy"]) == (0.1, 0.89)
+    assert found["mean_accuracy"] >= found["window_accuracy"]
+
+
+def test_a_model_that_learns_more_slowly_has_no_worse_window() -> None:
+    clean = [[10, 0.6, 1.0], [20, 0.86, 1.0], [30, 0.89, 1.0], [40, 0.94, 1.0], [50, 0.95, 1.0]]
+    found = damage(attacked(0.5, 0.7, 0.8, 0.93, 0.95), clean, 0, floor=0.86)
+    assert found["window_accuracy"] >= 0.93
+    assert found["mean_accuracy"] >= 0.93
+
+
 def test_a_run_that_falls_again_has_not_recovered() -> None:
     assert "rounds_to_recover" not in damage(attacked(0.3, 0.4, 0.79, 0.8, 0.5), CLEAN)
 

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fedarena.core.rng import Rng
-from fedarena.goals.metrics.identification import Decoys, Owned, draw_decoys, identified
+from fedarena.goals.metrics.identification import (
+    Decoys,
+    Owned,
+    Truth,
+    _in_batch,
+    draw_decoys,
+    identified,
+    identified_in_batches,
+)
 
 NONE = torch.empty(0, dtype=torch.int64)
 NOTHING = Owned(NONE, NONE)
@@ -123,6 +131,50 @@ def test_a_guess_without_an_upload_identifies_by_chance() -> None:
     for guess in (means, noise, others):
         share = float(identified(guess, x, decoys).double().mean())
         assert share == pytest.approx(1 / 20, abs=4 * math.sqrt(1 / 20 * 19 / 20 / 600))
+
+
+def batches(data: StoredSamples, n: int, count: int) -> list[Truth]:
+    """Observations of n victims each."""
+    order = torch.randperm(len(data.y), generator=Rng(7).torch())[: n * count].split(n)
+    return [(data.x[index].float() / data.scale, data.y[index]) for index in order]
+
+
+@pytest.mark.parametrize(("n", "guessed"), [(16, 16), (48, 48), (16, 5), (16, 30)])
+def test_to_be_assigned_to_a_victim_of_a_batch_is_no_help(n: int, guessed: int) -> None:
+    """Other samples of the same distribution, which know nothing of the batch."""
+    data = stored(n=960, held=200, classes=2)
+    truths = batches(data, n, 960 // n)
+    decoys = draw_decoys(truths, data, NOTHING, Rng(3), 19)
+    found = []
+    for seed in range(3):
+        draw = Rng(seed).torch()
+        guesses = [torch.rand((guessed, *data.x.shape[1:]), generator=draw) for _ in truths]
+        found.append(identified_in_batches(guesses, [x for x, _ in truths], decoys))
+    every = torch.cat(found).double()
+    assert len(every) == 3 * len(truths) * min(n, guessed)
+    assert float(every.mean()) == pytest.approx(1 / 20, abs=4 * math.sqrt(1 / 20 * 19 / 20 / len(every)))
+
+
+@pytest.mark.parametrize("guessed", [16, 7, 20])
+def test_the_samples_of_a_batch_identify_themselves_in_any_order(guessed: int) -> None:
+    data = stored(n=320, held=100, classes=2)
+    truths = batches(data, 16, 3)
+    decoys = draw_decoys(truths, data, NOTHING, Rng(3), 19)
+    guesses = [torch.cat([x.flip(0), torch.rand_like(x)])[:guessed] for x, _ in truths]
+    found = identified_in_batches(guesses, [x for x, _ in truths], decoys)
+    assert found.tolist() == [True] * (3 * min(16, guessed))
+
+
+def test_a_batch_of_one_is_judged_by_the_plain_rule() -> None:
+    data = stored(n=100, held=50, classes=2)
+    truths = batches(data, 1, 40)
+    decoys = draw_decoys(truths, data, NOTHING, Rng(3), 9)
+    guesses = [0.7 * x + 0.3 * torch.rand(x.shape, generator=Rng(i).torch()) for i, (x, _) in enumerate(truths)]
+    found = identified_in_batches(guesses, [x for x, _ in truths], decoys)
+    assert found.equal(identified(torch.cat(guesses), torch.cat([x for x, _ in truths]), decoys))
+    for i, (guess, (x, _)) in enumerate(zip(guesses, truths, strict=True)):
+        own = Decoys(decoys.images[i : i + 1], decoys.of_class[i : i + 1], decoys.scale)
+        assert _in_batch(guess.double().flatten(1), x.double().flatten(1), own).equal(found[i : i + 1])
 
 
 @pytest.mark.parametrize("scale", [1.0, 255.0])

@@ -56,6 +56,16 @@ def test_no_guess_has_more_in_common_on_average(shares: tuple[float, ...], n: in
     assert expected(tuple(best_prior(n, torch.tensor(shares)).tolist())) == pytest.approx(best)
 
 
+def test_the_prior_counts_the_labels_that_could_be_named_as_the_judge_does() -> None:
+    """A client that draws its samples by chance: 1, 5 and 0 where two were to be named."""
+    pool, sizes = labels(0, 1, 1, 2), [2, 2, 2]
+    truths = [labels(1), labels(1, 1, 0, 1, 2), labels()]
+    shares = pool.bincount() / 4
+    known = [Labels(best_prior(n, shares)) for n in sizes]
+    prior = prior_label_metrics(truths, sizes, pool)["prior_label_accuracy"]
+    assert label_metrics(known, truths, sizes)["label_accuracy"] == prior
+
+
 def test_a_large_batch_is_guessed_well_by_frequencies_alone() -> None:
     """So that reading its labels is not taken for a leak."""
     generator = torch.Generator().manual_seed(0)
