@@ -1,6 +1,6 @@
 """Label flipping: honest training on wrong labels (Fang et al. 2020, Section 5.1; Xiang et al. 2023, Section 3.2).
 
-    I → H − 1 − I,    H classes
+    I → H − 1 − I,    H classes;    or another class at random, or one class for all
 
 The upload is that of the protocol for the flipped batch: its noise, momentum and norm are those of an honest one.
 """
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.poisoning.cards.label_flip import Options
-from fedarena.attacks.poisoning.helpers.classes import require_classes
+from fedarena.attacks.poisoning.helpers.classes import require_class, require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.rng import Rng
 from fedarena.problem.task import Batch
@@ -23,9 +23,10 @@ class LabelFlip(Poisoning):
     options: Options
 
     def __init__(self, options: Options, knowledge: AttackerKnowledge) -> None:
-        """Raises UserError where the labels are numbers."""
+        """Raises UserError where the labels are numbers, and for a target that is no class."""
         super().__init__(options, knowledge)
         require_classes(knowledge, "label-flip")
+        require_class(knowledge, "label-flip", "target", options.target)
 
     def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
         if self.options.samples == "one":
@@ -34,8 +35,10 @@ class LabelFlip(Poisoning):
         return Batch(batch.x, self.flip(batch.y, rng.child("labels")))
 
     def flip(self, y: Tensor, rng: Rng) -> Tensor:
-        """Classes of any shape → other classes: mirrored, or drawn uniformly from the others."""
+        """Classes of any shape → other classes: mirrored, drawn uniformly from the others, or the target's."""
         classes = self.knowledge.task.n_classes
         if self.options.labels == "reverse":
             return classes - 1 - y
+        if self.options.labels == "one":
+            return torch.full_like(y, self.options.target)
         return (y + torch.randint(1, classes, y.shape, generator=rng.torch()).to(y.device)) % classes

@@ -6,6 +6,7 @@ CARDS: dict[str, str] = {
     "cnn-cifar10": "fedarena.models.cards.cnn_cifar10:CARD",
     "cnn-lfw": "fedarena.models.cards.cnn_lfw:CARD",
     "cnn-mnist": "fedarena.models.cards.cnn_mnist:CARD",
+    "cnn-pooled": "fedarena.models.cards.cnn_pooled:CARD",
     "cnn-two-stage": "fedarena.models.cards.cnn_two_stage:CARD",
     "lenet-baffle": "fedarena.models.cards.lenet_baffle:CARD",
     "lenet-dlg": "fedarena.models.cards.lenet_dlg:CARD",

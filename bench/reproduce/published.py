@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Literal
 
 Better = Literal["higher", "lower", ""]
 
+SEPARATOR = ", "
+"""What stands between the words of a piece's name."""
 NOT_FOUND = "cause not found"
 """What stands beside a difference that no measurement has explained."""
 
@@ -61,6 +64,8 @@ class Published:
         spread: how far the paper's own runs scatter, where that is known.
         causes: why ours may differ. The first that is shown counts; without any, no cause was found.
         derived: the printed numbers from which `paper` is computed, as "322/96"; "" if the paper prints it.
+        least_of: further pieces, where the paper prints the least of several means, such as that under the worst of
+            several attacks. Ours is then the least of theirs and of `piece`'s. All names begin alike.
     """
 
     piece: str
@@ -77,12 +82,26 @@ class Published:
     spread: Spread | None = None
     causes: tuple[Cause, ...] = ()
     derived: str = ""
+    least_of: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError for a number with digits that are not shown, since differences refer to the number as
         shown."""
         if not isinstance(self.paper, str) and float(f"{self.paper:.{self.decimals}f}") != self.paper:
             raise ValueError(f"{self.piece}: the paper's {self.column} is {self.paper}, {self.decimals} digits shown")
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """All pieces that measure ours."""
+        return (self.piece, *self.least_of)
+
+    @property
+    def selected(self) -> str:
+        """The words with which the names of all its pieces begin, by which `--only` selects them."""
+        if not self.least_of:
+            return self.piece
+        words = zip(*(piece.split(SEPARATOR) for piece in self.pieces), strict=False)
+        return SEPARATOR.join(same[0] for same in takewhile(lambda same: len(set(same)) == 1, words))
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
         """Whether a row of the piece is the one that holds our number."""
@@ -91,7 +110,7 @@ class Published:
     @property
     def setting(self) -> str:
         """The setting of our number in one line, without what all numbers of the table have in common."""
-        return ", ".join([self.piece, *(f"{name} {value}" for name, value in self.row if name != "paper")])
+        return ", ".join([self.selected, *(f"{name} {value}" for name, value in self.row if name != "paper")])
 
     @property
     def number(self) -> str:

@@ -24,6 +24,8 @@ TABLES = {
     "dbcl/table1": "fedarena.reproduce.dbcl.table1",
     "dbcl/table1-rest": "fedarena.reproduce.dbcl.table1_rest",
     "external/bucketing": "fedarena.reproduce.external.bucketing",
+    "external/byzfl": "fedarena.reproduce.external.byzfl",
+    "external/flower": "fedarena.reproduce.external.flower",
     "inference/digits": "fedarena.reproduce.inference.digits",
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",

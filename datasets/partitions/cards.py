@@ -12,6 +12,9 @@ class DirichletOptions:
 
     alpha: float = option(0.5, "concentration α: small is skewed, large is even", above=0)
     min_size: int = option(1, "samples that each client gets at least; draws that give fewer are repeated", low=1)
+    balanced: bool = option(
+        False, "whether a client that holds more than N/n samples gets none of the classes that follow", listed=False
+    )
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ DIRICHLET = Card(
     equations="Section 3",
     departures=(
         "The paper draws a mix of classes for each client, all clients of one size. Here, as in Yurochkin et al. "
-        "(2019) and most later benchmarks, a mix of clients is drawn for each class, which makes sizes unequal too.",
+        "(2019) and most later benchmarks, a mix of clients is drawn for each class, which makes sizes unequal too. "
+        "balanced=true is what the code of Yurochkin et al. does, and what Flower does unless told otherwise.",
     ),
 )
 

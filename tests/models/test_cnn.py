@@ -83,6 +83,24 @@ def test_images_that_pooling_would_use_up_are_refused() -> None:
         make(LFW, widths="32,0")
 
 
+def test_the_pooled_cnn_has_the_parameters_of_both_studies() -> None:
+    module = make((1, 28, 28), "cnn-pooled", 10)
+    assert find("model", "cnn-pooled").check.startswith(f"{sum(p.numel() for p in module.parameters()):,} parameters")
+    small = make((1, 28, 28), "cnn-pooled", 10, channels="16,32", widths="128")
+    assert sum(p.numel() for p in small.parameters()) == 80_202
+    block, hidden = [nn.Conv2d, nn.ReLU, nn.MaxPool2d], [nn.Linear, nn.ReLU]
+    kinds = [type(m) for m in module.children()][1:]
+    assert kinds == 2 * block + [nn.Flatten] + hidden + [nn.Linear]
+
+
+@pytest.mark.parametrize(("channels", "smallest"), [("4", 6), ("4,4", 16), ("4,4,4", 36)])
+def test_the_pooled_cnn_takes_all_images_that_leave_a_pixel(channels: str, smallest: int) -> None:
+    made = make((1, smallest, smallest), "cnn-pooled", channels=channels)
+    assert made(torch.zeros(1, 1, smallest, smallest)).shape == (1, 2)
+    with pytest.raises(UserError, match=f"cnn-pooled, which takes images of at least {smallest}x{smallest} pixels"):
+        make((1, smallest, smallest - 1), "cnn-pooled", channels=channels)
+
+
 def test_the_small_cnn_halves_its_images() -> None:
     module = make((1, 28, 28), "cnn", 10)
     assert find("model", "cnn").check.startswith(f"{sum(p.numel() for p in module.parameters()):,} parameters")
@@ -97,11 +115,12 @@ def test_the_small_cnn_halves_its_images() -> None:
         make((1, 3, 9), "cnn")
 
 
-def test_the_small_cnn_normalises() -> None:
-    plain, shifted = (make((1, 8, 8), "cnn", mean=mean, std="0.5") for mean in ("0", "0.25"))
+@pytest.mark.parametrize(("model", "side"), [("cnn", 8), ("cnn-pooled", 16)])
+def test_a_network_normalises(model: str, side: int) -> None:
+    plain, shifted = (make((1, side, side), model, mean=mean, std="0.5") for mean in ("0", "0.25"))
     for module in (plain, shifted):
         for i, p in enumerate(module.parameters()):
             torch.nn.init.normal_(p, generator=Rng(i).torch())
-    x = torch.rand(2, 1, 8, 8, generator=Rng(9).torch())
+    x = torch.rand(2, 1, side, side, generator=Rng(9).torch())
     assert torch.allclose(shifted(x + 0.25), plain(x), atol=1e-4)
     assert not torch.allclose(shifted(x), plain(x), atol=1e-2)

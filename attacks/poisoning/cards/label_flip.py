@@ -12,8 +12,11 @@ class Options:
     """Options of label flipping."""
 
     labels: str = option(
-        "reverse", "reverse: class I becomes H − 1 − I; random: any other class", choices=("reverse", "random")
+        "reverse",
+        "reverse: class I becomes H − 1 − I; random: any other class; one: every class becomes target",
+        choices=("reverse", "random", "one"),
     )
+    target: int = option(0, "class that all samples get", low=0, acts_with=("labels", "one"), listed=False)
     samples: str = option(
         "batch",
         "what a corrupted client trains on: its whole batch, or one sample a round from the colluders' pool",
@@ -40,6 +43,7 @@ CARD = Card(
         "protocol divides a sum by the batch size b, its signal is b times weaker; where it takes a mean it is not.",
         "That code draws the one sample from the whole training set; here from what the corrupted clients hold.",
         "With an odd number of classes reverse leaves the middle class as it is, as in the papers.",
+        "labels=one is in neither paper: one class for all samples, as in released code of other studies.",
     ),
     check="no number of the papers; tests/attacks/poisoning/test_label_flip.py",
     facts=(

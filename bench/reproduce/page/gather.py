@@ -55,7 +55,7 @@ class Comparison:
     @property
     def command(self) -> str:
         """The command that measures the number, and every other piece of the table that begins with its name."""
-        only = "" if self.published.piece == "all" else f" --only {quoted(self.published.piece)}"
+        only = "" if self.published.piece == "all" else f" --only {quoted(self.published.selected)}"
         seeds = "" if self.seeds in ((), (0,)) else f" --seeds {','.join(map(str, self.seeds))}"
         return f"bench reproduce {self.table}{only}{seeds}"
 
@@ -188,8 +188,8 @@ def gather(
         if not numbers:
             continue
         complaints += available.complaints[table]
-        there = available.of_table(table, (p.piece for p in numbers))
-        compared = [_compare(table, p, there.by_piece[p.piece], failed or {}) for p in numbers]
+        there = available.of_table(table, (piece for p in numbers for piece in p.pieces))
+        compared = [_compare(table, p, there.by_piece, failed or {}) for p in numbers]
         comparisons[table] = [_explained(one, available) for one in compared]
         settings[table] = table_of(table).setting
         missing += there.missing
@@ -243,21 +243,40 @@ def _in_order(parts: Iterable[MeasuredPart]) -> list[MeasuredPart]:
 
 
 def _compare(
-    table: str, published: Published, parts: Sequence[MeasuredPart], failed: Mapping[PartKey, str]
+    table: str,
+    published: Published,
+    by_piece: Mapping[str, Sequence[MeasuredPart]],
+    failed: Mapping[PartKey, str],
 ) -> Comparison:
-    reasons = [why for key, why in failed.items() if (key.table, key.piece) == (table, published.piece)]
-    by_seed = [[row for row in part.rows if published.is_of(row)] for part in parts]
-    ours = _ours(published, by_seed)
-    notes = dict.fromkeys(str(row["note"]) for rows in by_seed for row in rows if row.get("note"))
+    reasons = [why for key, why in failed.items() if key.table == table and key.piece in published.pieces]
+    complete = all(by_piece[piece] for piece in published.pieces)
+    parts = [part for piece in published.pieces for part in by_piece[piece]] if complete else []
+    rows = {piece: [_rows_of(part, published) for part in by_piece[piece]] for piece in published.pieces}
+    ours = least([_ours(published, by_seed) for by_seed in rows.values()])
+    notes = dict.fromkeys(
+        str(row["note"]) for by_seed in rows.values() for own in by_seed for row in own if row.get("note")
+    )
     return Comparison(
         table=table,
         published=published,
         ours=ours,
         verdict=verdict(published, ours) if parts else "not measured",
-        seeds=tuple(part.key.seed for part in parts),
+        seeds=tuple(sorted({part.key.seed for part in parts})),
         cpu_seconds=sum(part.cpu_seconds for part in parts) if parts else None,
         reason="; ".join([*notes, *reasons]) if parts else next(iter(reasons), ""),
     )
+
+
+def _rows_of(part: MeasuredPart, published: Published) -> list[Row]:
+    return [row for row in part.rows if published.is_of(row)]
+
+
+def least(ours: Sequence[Mean | str | None]) -> Mean | str | None:
+    """The least of several means. Words, or a piece without a result, take precedence."""
+    means = [one for one in ours if isinstance(one, Mean)]
+    if len(means) < len(ours):
+        return next(one for one in ours if not isinstance(one, Mean))
+    return min(means, key=lambda mean: mean.value)
 
 
 def _explained(one: Comparison, available: AvailableParts) -> Comparison:
@@ -291,7 +310,7 @@ def _row_of(cause: Cause, one: Comparison, available: AvailableParts) -> Compari
     table, piece = (head, tail) if head in TABLES else (one.table, cause.row)
     for number in table_of(table).published:
         if (number.piece, number.column, number.row) == (piece, one.published.column, one.published.row):
-            return _compare(table, number, available.of_table(table, [piece]).by_piece[piece], {})
+            return _compare(table, number, available.of_table(table, number.pieces).by_piece, {})
     return None
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FRONT, LEFT = "README.md", "left-out.md"
+EXTERNAL = "external"
+"""In a paper's place: the tables of papers and libraries whose protocols are none of these defenses."""
 
 GROUPS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "two-stage": {

@@ -11,7 +11,7 @@ from fedarena.reproduce.left_out import PAPERS, Printed
 from fedarena.reproduce.page import words
 from fedarena.reproduce.page.front import front
 from fedarena.reproduce.page.gather import Comparison, Gathered
-from fedarena.reproduce.page.layout import FRONT, LEFT, page_of, paper_of
+from fedarena.reproduce.page.layout import EXTERNAL, FRONT, LEFT, page_of, paper_of
 from fedarena.reproduce.page.order import expected
 from fedarena.reproduce.page.parts import PartKey
 from fedarena.reproduce.page.tallies import LEFT_OUT, counts, markdown, papers_of
@@ -44,14 +44,13 @@ def pages(gathered: Gathered, picture: tuple[str, str] | None, only: str) -> dic
 def _sheet(tables: Sequence[str], gathered: Gathered) -> str:
     """The page of tables of one paper."""
     paper = paper_of(tables[0])
-    card = registry.find("defense", paper)
     tallies = {table: counts(gathered.comparisons[table]) for table in tables}
     shown = [verdict for verdict in VERDICTS if any(tally[verdict] for tally in tallies.values())]
     rows = [
         [f"[{table}](#{_anchor(table)})", *(str(tally[v] or "") for v in shown)] for table, tally in tallies.items()
     ]
     parts = [
-        f"# `{paper}`: {card.authors}, {card.year}, {card.paper}",
+        f"# {_heading(paper)}",
         f"Each line sets a number of the paper beside ours; [the front page]({FRONT}) says how verdicts come about. A "
         "line is measured again by the command over its table, with the line's seeds as SEEDS, and what stands before "
         "its first semicolon as SETTING. It measures whatever else of the table has a name that begins so, too.",
@@ -60,6 +59,14 @@ def _sheet(tables: Sequence[str], gathered: Gathered) -> str:
     for table in tables:
         parts += _table(table, gathered)
     return "\n\n".join(parts) + "\n"
+
+
+def _heading(paper: str) -> str:
+    """What a page is on: a paper with its authors, or what others than the four papers print."""
+    if paper == EXTERNAL:
+        return "Tables of other papers and libraries"
+    card = registry.find("defense", paper)
+    return f"`{paper}`: {card.authors}, {card.year}, {card.paper}"
 
 
 def _anchor(heading: str) -> str:
@@ -137,7 +144,7 @@ def _absent(comparisons: Sequence[Comparison], gathered: Gathered) -> list[str]:
         number = f"{one.published.column} " if several else ""
         printed = one.published.number if source else one.published.shown
         groups.setdefault(first if rest else "", []).append(f"{rest or first}: {number}{printed}")
-    keys = dict.fromkeys(PartKey(one.table, one.published.piece, 0) for one in comparisons)
+    keys = dict.fromkeys(PartKey(one.table, piece, 0) for one in comparisons for piece in one.published.pieces)
     times = [t for t in (expected(key, gathered.times) for key in keys) if t is not None]
     unknown = len(keys) - len(times)
     rest = f", unknown for {plural(unknown, 'part')}" if unknown and times else ""

@@ -48,7 +48,7 @@ def setting(comparison: Comparison) -> str:
     if published.within is not None:
         low, high = published.within
         bounds = f"taken as {low:g} or more" if high == float("inf") else f"taken as {low:g} to {high:g}"
-    parts = published.piece, row, published.remark, bounds, comparison.reason
+    parts = published.selected, row, published.remark, bounds, comparison.reason
     return "; ".join(part for part in parts if part)
 
 

@@ -163,7 +163,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     "edge-case": {"source": (3, {}), "target": (5, {}), "tail": (0.5, {}), "share": (0.9, {})},
     "gaussian": {"std": (1.0, {})},
     "ipm": {"epsilon": (0.5, {})},
-    "label-flip": {"labels": ("random", {}), "samples": ("one", {})},
+    "label-flip": {"labels": ("random", {}), "samples": ("one", {}), "target": (2, {"labels": "one"})},
     "mimic": {"warmup": (3, {})},
     "model-replacement": {
         "epochs": (2, {}),

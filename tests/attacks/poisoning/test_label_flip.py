@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from helpers.poisoning import knowledge, make, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.problem.task import Batch
 
@@ -34,6 +36,14 @@ def test_random_labels_are_never_the_right_ones_and_all_others_alike() -> None:
     others = counts[torch.arange(10) != 4]
     assert int(others.min()) > 850  # expected 1000, standard deviation 30
     assert int(others.max()) < 1150
+
+
+def test_all_labels_become_the_target() -> None:
+    batch = Batch(torch.zeros(1, 4, 1, 8, 8), torch.tensor([[0, 3, 2, 9]]))
+    attack = make("label-flip", knowledge(), labels="one", target=2)
+    assert attack.batch(batch, 0, 0, Rng(0)).y.tolist() == [[2, 2, 2, 2]]
+    with pytest.raises(UserError, match="label-flip: option 'target' is 10, allowed: 0 to 9 with 10 classes"):
+        make("label-flip", knowledge(), labels="one", target=10)
 
 
 def test_one_flipped_sample_is_drawn_from_the_pool_each_round() -> None:

@@ -136,6 +136,23 @@ def test_dirichlet_keeps_its_smallest_size() -> None:
         assert min(len(s) for s in shards) >= 5
 
 
+def test_balanced_clients_get_no_class_after_they_hold_their_share() -> None:
+    """With the classes in their order, a client's last class is the one with which it exceeded N/n samples, if any."""
+    labels, n = np.arange(10_000) % 10, 10
+    largest = {False: 0, True: 0}
+    for seed in range(20):
+        for balanced in largest:
+            shards = dirichlet(labels, n, np.random.default_rng(seed), DirichletOptions(alpha=0.1, balanced=balanced))
+            assert np.array_equal(np.sort(np.concatenate(shards)), np.arange(len(labels)))
+            counts = np.array([np.bincount(labels[shard], minlength=10) for shard in shards])
+            before = counts.cumsum(1) - counts
+            assert not balanced or not counts[before > len(labels) / n].any()
+            largest[balanced] = max(largest[balanced], int(counts.sum(1).max()))
+    assert largest[True] < 2000 < largest[False]  # less than a share and a class
+    few = dirichlet(labels, n, np.random.default_rng(0), DirichletOptions(alpha=1e-3, balanced=True))
+    assert min(len(shard) for shard in few) >= 1
+
+
 def test_dirichlet_gives_up_in_one_line() -> None:
     with pytest.raises(UserError, match=r"option 'alpha' is 0.001.*each of 9 clients"):
         dirichlet(np.zeros(10, np.int64), 9, np.random.default_rng(0), DirichletOptions(alpha=0.001))

@@ -373,8 +373,8 @@ def shown_differences(page_text: str) -> Iterator[tuple[str, Decimal, Decimal, D
         elif "difference" in cells:
             head = cells
         elif head and len(cells) == len(head) and re.fullmatch(r"[+-][\d.]+", cells[head.index("difference")]):
-            theirs = "paper" if "paper" in head else "authors' logs"
-            paper, mine, apart = (cells[head.index(name)] for name in (theirs, "ours", "difference"))
+            at = head.index("ours")  # after the paper's, whose heading is its source where all have one
+            paper, mine, apart = cells[at - 1], cells[at], cells[head.index("difference")]
             yield line, Decimal(paper.split(" ")[0]), Decimal(mine), Decimal(apart)
 
 
@@ -484,6 +484,34 @@ def test_a_cause_counts_while_the_number_comes_back_in_its_row(
     elsewhere = Cause("another print", "blue, three", contradiction=True)  # 0.70
     assert cause_of_red_one(elsewhere, ours=0.69, other=0.49) == "another print (see `blue, three`)"
     assert cause_of_red_one(elsewhere, ours=0.60, other=0.49) == NOT_FOUND
+
+
+def test_the_least_of_several_pieces_is_compared_once_all_are_there(
+    toy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = Published("red, one", paper=0.40, column="accuracy", better="", least_of=("red, two",))
+    monkeypatch.setattr(toy_table, "TABLE", replace(toy_table.TABLE, published=(cell,)))
+
+    def compared() -> tuple[Comparison, int]:
+        found = gather(tmp_path, tmp_path)
+        return found.comparisons[toy][0], len(found.missing)
+
+    put(tmp_path, part("red, one", accuracy=0.41, seconds=3.0))
+    (one, missing) = compared()
+    assert (one.verdict, one.ours, one.seeds, missing) == ("not measured", None, (), 1)
+    put(tmp_path, part("red, two", accuracy=0.90, seconds=5.0))
+    (one, missing) = compared()
+    assert (one.verdict, one.ours, one.seeds, missing) == ("held", Mean(0.41, None, 1), (0,), 0)
+    assert one.cpu_seconds == 8.0
+    assert one.command == f'bench reproduce {toy} --only "red"'
+    assert words.setting(one) == "red"
+    put(tmp_path, part("red, two", accuracy=0.10), part("red, two", seed=1, accuracy=0.20))
+    (one, _) = compared()
+    assert isinstance(one.ours, Mean)
+    assert (one.verdict, one.ours.value, one.seeds) == ("differs", pytest.approx(0.15), (0, 1))
+    put(tmp_path, part("red, two", accuracy=None, note="diverged"))
+    (one, _) = compared()
+    assert (one.verdict, one.reason) == ("no result", "diverged")
 
 
 def test_the_largest_differences_are_one_for_each_cause() -> None:
