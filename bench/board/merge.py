@@ -56,7 +56,8 @@ def _joining_cells(board: Board, other: Board, present: Set[Measurement]) -> tup
     if not names:
         raise UserError(
             f"board '{other.suite}' cannot join '{board.suite}': it has no problem on which FedAvg reached the "
-            "same accuracy on the same seeds; copy the problem's table from the suite as it stands"
+            "same accuracy on the same seeds; copy the problem's table from the suite as it stands, and run a suite "
+            "with an attack of another package with --secret none"
         )
     scored = [c for c in other.cells if c.defense != BASELINE and c.scores]
     cells = [replace(c, problem=names[c.problem]) for c in scored if c.problem in names]

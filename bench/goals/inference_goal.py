@@ -246,5 +246,11 @@ def _strips(party: str, cells: Mapping[str, Cell], pictures: Mapping[str, Galler
     strips = [Strip(f"{party}: originals", originals[0], gap=gap)]
     for name, gallery in shown.items():
         c = cells[name]
-        strips.append(Strip(name, None if gallery is None else gallery.guesses, f"{c.status}: {c.reason}"))
+        images = None if gallery is None else gallery.guesses
+        strips.append(Strip("\n".join([name, *_shares(c)]), images, f"{c.status}: {c.reason}"))
     return strips
+
+
+def _shares(cell: Cell) -> list[str]:
+    """What stands beside a picture: the shares identified and recovered, over all seeds."""
+    return [f"{name} {100 * v:.0f} %" for name in ("identified", "recovered") if (v := cell.value(name)) is not None]
