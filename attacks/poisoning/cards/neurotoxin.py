@@ -47,9 +47,8 @@ CARD = Card(
         "The authors' bound on the length of an upload (s_norm) is left out: the defense's own stands in its place.",
     ),
     check="the mask and the coordinates that are sent: tests/attacks/poisoning/test_local_backdoors.py; "
-    "benchmarks/backdoors.py measures its lifespan. The paper's lasts longer than an unmasked one; on digits with a "
-    "small network it does not: 38, 10, 12, 32 and 12 rounds with masked=0.1 against 50 or more, 40, 32, 50 or more "
-    "and 38",
+    "benchmarks/backdoors.py measures its lifespan. The paper's lasts longer than an unmasked one; on digits this one "
+    "does with a wide network and masked=0.3, by 16 rounds (2.3 to 29.7), and with reference=movement never",
     facts=(
         ("knows", "own: its own samples and the broadcasts"),
         ("needs", "a broadcast that shows the model, and uploads that are its changes"),
