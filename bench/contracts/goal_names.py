@@ -43,6 +43,6 @@ labels those that could be named, and gives every rate an interval that holds ne
 what can be had without a federation, and poisoned ones over time.
 
 In version 3 it is no help to a guess at a batch to be assigned to its victims. The guess of labels that knows no upload
-has the same denominator as the attack's. Candidates for membership tell nothing by their class or by recurring. A fall
+has the same denominator as the attack's. No sample is a candidate for membership twice. A fall
 counts as the worst window though the clean run had not gained enough. Both models are shown the same triggered inputs.
 """

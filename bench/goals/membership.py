@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -68,7 +69,7 @@ class BatchMembership(Ranking):
         challenges: list[Challenge | NoChallenge] = []
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
-            questions = self._draw_questions(finished, truths, attack)
+            questions = self._draw_questions(finished, reading, truths, attack)
             if not any(len(q.members) for q in questions):
                 why = "no batch attacked held a sample, or no held-out sample is of their classes"
                 challenges.append(NoChallenge(reading.name, why))
@@ -78,13 +79,19 @@ class BatchMembership(Ranking):
             challenges.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return challenges
 
-    def _draw_questions(self, finished: FinishedRun, truths: Sequence[Truth], attack: Inference) -> list[Question]:
-        """Draw candidates for every observation. They depend on the rounds attacked and their samples, and on whether
-        half of the held-out data are the attacker's."""
+    def _draw_questions(
+        self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth], attack: Inference
+    ) -> list[Question]:
+        """Draw candidates for every observation.
+
+        They depend on the rounds attacked, their samples, and whether half of the held-out data are the attacker's.
+        """
         problem, rng = finished.problem, Rng(finished.spec.root).child("candidates")
         everyone = torch.arange(len(problem.y_test))
         outsiders = halves(problem, finished.spec.root)[1] if attack.needs_population else everyone
-        return draw_questions(problem, outsiders, truths, rng)
+        whose = [o.clients for o in reading.observations]
+        held = {c: (problem.inputs(problem.shards[c]), problem.y[problem.shards[c]]) for c in {*chain(*whose)}}
+        return draw_questions(problem, held, outsiders, list(zip(whose, truths, strict=True)), rng)
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
         return membership_metrics(*self.pooled(answer, challenge), readings=challenge.readings)

@@ -128,7 +128,8 @@ def test_members_are_told_by_rows_and_numbers(attack: str) -> None:
 def test_outsiders_are_any_held_out_rows() -> None:
     problem = build(spec(), 0)
     x, y = problem.inputs(problem.shards[0][:4]), problem.y[problem.shards[0][:4]]
-    (question,) = draw_questions(problem, torch.arange(len(problem.y_test)), [(x, y)], Rng(0))
+    everyone = torch.arange(len(problem.y_test))
+    (question,) = draw_questions(problem, {0: (x, y)}, everyone, [((0,), (x, y))], Rng(0))
     assert len(question.members) == 8
     assert question.candidates.y.dtype == torch.float32
     inside, outside = question.candidates.x[question.members], question.candidates.x[~question.members]

@@ -51,12 +51,15 @@ def rows(x: Tensor) -> set[bytes]:
 
 
 def drawn(
-    made: Problem, *truths: tuple[Tensor, Tensor], seed: int = 0, outsiders: Tensor | None = None
+    made: Problem, *truths: tuple[Tensor, Tensor], client: int = 0, seed: int = 0, outsiders: Tensor | None = None
 ) -> list[Question]:
-    return draw_questions(made, torch.arange(len(made.y_test)) if outsiders is None else outsiders, truths, Rng(seed))
+    everyone = torch.arange(len(made.y_test))
+    held = {client: (made.inputs(made.shards[client]), made.y[made.shards[client]])}
+    behind = [((client,), truth) for truth in truths]
+    return draw_questions(made, held, everyone if outsiders is None else outsiders, behind, Rng(seed))
 
 
-def test_half_are_the_very_samples_and_half_are_held_out_of_the_same_classes() -> None:
+def test_half_are_the_very_samples_and_half_are_held_out() -> None:
     made = problem()
     x, y = batch(made, 0, 8)
     (asked,) = drawn(made, (x, y))
@@ -65,8 +68,7 @@ def test_half_are_the_very_samples_and_half_are_held_out_of_the_same_classes() -
     assert rows(inside) == rows(x)
     assert rows(outside) <= rows(made.x_test.float() / made.scale)
     assert len(rows(outside)) == 8
-    for half in (asked.members, ~asked.members):
-        assert sorted(asked.candidates.y[half].tolist()) == sorted(y.tolist())
+    assert sorted(asked.candidates.y[asked.members].tolist()) == sorted(y.tolist())
     held = {x.numpy().tobytes(): int(y) for x, y in zip(made.x_test.float() / made.scale, made.y_test, strict=True)}
     for one, label in zip(outside, asked.candidates.y[~asked.members], strict=True):
         assert held[one.numpy().tobytes()] == int(label)
@@ -89,17 +91,32 @@ def test_the_same_stream_asks_the_same_and_another_asks_others() -> None:
 
 
 @pytest.mark.parametrize("partition", ["iid", "dirichlet"])
-def test_neither_recurrence_nor_class_tells_a_member(partition: str) -> None:
+def test_no_sample_is_a_candidate_twice(partition: str) -> None:
     """Clients come back to their samples, of which there are more than outsiders."""
-    made = problem(partition, 4)
-    rng = Rng(5)
-    truths = [made.batches([(t % 2, rng.child(t))])[0].images() for t in range(300)]
-    questions = drawn(made, *truths)
+    made, rng = problem(partition, 4), Rng(5)
+    questions = drawn(made, *[made.batches([(0, rng.child(t))])[0].images() for t in range(300)])
     times = Counter(key for q in questions for key in map(row_key, q.candidates.x))
     assert set(times.values()) == {1}
-    assert sum(len(q.members) for q in questions) > 200
-    for q in questions:
-        assert sorted(q.candidates.y[q.members].tolist()) == sorted(q.candidates.y[~q.members].tolist())
+    assert sum(len(q.members) for q in questions) > 100
+
+
+@pytest.mark.parametrize("alpha", ["0.1", "1"])
+def test_neither_the_class_nor_the_round_of_a_class_tells_a_member(alpha: str) -> None:
+    """Clients with few classes, of which one runs out of outsiders long before the others."""
+    inside, outside = torch.zeros(2, 10), torch.zeros(2, 10)
+    for seed in range(60):
+        made, rng = problem("dirichlet", 10, alpha=alpha), Rng(seed)
+        questions = drawn(
+            made, *[made.batches([(3, rng.child(t))])[0].images() for t in range(60)], client=3, seed=seed
+        )
+        for t, q in enumerate(questions):
+            inside[t // 30] += q.candidates.y[q.members].bincount(minlength=10)
+            outside[t // 30] += q.candidates.y[~q.members].bincount(minlength=10)
+    assert torch.equal(inside.sum(1), outside.sum(1))
+    assert float(inside.sum()) > 500
+    for found, other in zip(inside, outside, strict=True):
+        spread = (found + other).sqrt().clamp(min=1)
+        assert float(((found - other) / spread).abs().max()) < 4
 
 
 def test_counterparts_are_shared_out_among_the_observations() -> None:
@@ -107,8 +124,9 @@ def test_counterparts_are_shared_out_among_the_observations() -> None:
     few = replace(made, x_test=made.x_test[:60], y_test=made.y_test[:60])
     index = made.shards[0][:600].split(60)
     sizes = [len(q.members) // 2 for q in drawn(few, *[(made.inputs(part), made.y[part]) for part in index])]
-    assert sum(sizes) == 60
-    assert sizes == [6] * 10
+    assert 40 < sum(sizes) <= 60
+    assert max(sizes) <= 12
+    assert min(sizes[:5]) >= 5
 
 
 def test_an_attackers_own_samples_are_no_candidates() -> None:

@@ -123,15 +123,15 @@ def test_every_option_acts(attack: str, change: dict[str, str]) -> None:
 def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The members are swapped for held-out samples before the attack sees them: nothing is left to tell."""
 
-    def nowhere(problem: Problem, outsiders: Tensor, truths: Sequence[tuple[Tensor, Tensor]], rng: Rng) -> Any:
+    def nowhere(problem: Problem, held: Any, outsiders: Tensor, truths: Sequence[Any], rng: Rng) -> Any:
         order = outsiders[torch.randperm(len(outsiders), generator=rng.child("nowhere").torch())]
         stand_ins, others = order[: len(order) // 2], order[len(order) // 2 :]
+        x, y = problem.x_test[stand_ins].float() / problem.scale, problem.y_test[stand_ins]
         swapped = []
-        for _, y in truths:
-            of_class = [int(stand_ins[problem.y_test[stand_ins] == c][0]) for c in y]
-            stand_ins = stand_ins[~torch.isin(stand_ins, torch.tensor(of_class))]
-            swapped.append((problem.x_test[of_class].float() / problem.scale, y))
-        return draw_questions(problem, others, swapped, rng)
+        for i, (clients, (_, labels)) in enumerate(truths):
+            some = torch.randperm(len(y), generator=rng.child("swap", i).torch())[: len(labels)]
+            swapped.append((clients, (x[some], y[some])))
+        return draw_questions(problem, dict.fromkeys(held, (x, y)), others, swapped, rng)
 
     many = {"rounds": "100"}
     real = [trial.prepare(groups("joint-membership", seed=s, **many)[0])[0] for s in range(3)]
