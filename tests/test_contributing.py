@@ -92,7 +92,7 @@ def test_the_page_s_command_runs_the_plugin_s_secure_sum(bench_with_plugin) -> N
     one, summed = records["fedavg", "server"], records["two-servers", "server"]
     assert one["options"]["training"]["batch_size"] == 4  # the card's `usual`
     assert 60 < one["metrics"]["candidates"] <= 9 * 2 * 4  # no sample is asked about twice
-    assert summed["metrics"]["candidates"] == 9 * 2 * 16  # who is in the batch of any of four clients?
+    assert 200 < summed["metrics"]["candidates"] <= 9 * 2 * 16  # who is in the batch of any of four clients?
     assert one["metrics"]["auc_low"] > 0.6
     assert summed["metrics"]["auc_low"] > 0.5
     assert summed["metrics"]["auc"] < one["metrics"]["auc"] - 0.1

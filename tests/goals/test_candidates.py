@@ -154,7 +154,7 @@ def test_images_that_clients_change_would_give_members_away() -> None:
     )
     attack = compose.parse_attack("joint-membership")
     threats = (Threat("server", "paper"),)
-    (cell,) = prepare(GroupSpec(spec, compose.parse_defense("fedavg"), attack=attack, threats=threats, seed=0))
+    (cell,) = prepare(GroupSpec(spec, defense=compose.parse_defense("fedavg"), attack=attack, threats=threats, seed=0))
     assert isinstance(cell, CompleteRecord)
     assert cell.record["status"] == "n/a"
     assert "training.augment" in cell.record["reason"]

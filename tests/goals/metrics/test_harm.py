@@ -54,7 +54,7 @@ def test_a_model_that_goes_on_learning_has_not_fallen(begins: int) -> None:
     assert "rounds_to_recover" not in found
 
 
-def test_a_fall_is_the_worst_window_though_the_clean_run_had_not_gained_enough() -> None:
+def test_a_fall_counts_though_the_clean_run_had_not_gained_enough() -> None:
     """Attackers strike from round 20 to 30; the clean run is within a tenth of its accuracy, not of its gain."""
     clean = [[10, 0.6, 1.0], [20, 0.86, 1.0], [30, 0.89, 1.0], [40, 0.94, 1.0], [50, 0.95, 1.0]]
     found = damage(attacked(0.6, 0.86, 0.1, 0.5, 0.95), clean, 20, floor=0.86)

