@@ -235,7 +235,7 @@ def published(experiment: Experiment) -> Published:
         column="accuracy",
         decimals=4,
         better="",
-        source="the authors' runs",
+        source="authors' runs",
         apart=APART.get((experiment.attack, experiment.momentum > 0), ""),
         spread=Spread(round(experiment.deviation / 100, 4), seeds=3),
     )
