@@ -38,6 +38,8 @@ def command_of(record: Record, seeds: str | None = None) -> str:
     if record["problem"]["device"] != "cpu":
         words += ["--device", record["problem"]["device"]]
     usual = _usual(record, attack)
+    if record["problem"]["corrupted"]:
+        usual.setdefault("eval_every", "")  # where clients are corrupted, its default depends on the rounds
     for group, values in record["options"].items():
         if group != "probe":
             words += _settings(record, group, values, usual if group == "training" else {})
@@ -80,7 +82,8 @@ def _settings(record: Record, group: str, values: Mapping[str, Any], usual: Mapp
     defaults = _defaults(record, group)
     prefix = group.partition("+")[2] or group
     words = []
-    for name, recorded in values.items():
+    unlisted = {name: defaults[name] for name in usual if name in defaults and name not in values}
+    for name, recorded in {**values, **unlisted}.items():
         value = _with_tuples(recorded)
         if name in usual or defaults.get(name, value) != value or name not in defaults:
             words += ["--set", f"{prefix}.{name}={to_text(value)}"]

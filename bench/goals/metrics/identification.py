@@ -16,8 +16,9 @@ the assignment to the victims and π_j that to the batch d₁ⱼ, …, d_nⱼ,
 
     identified(x_i) = ‖g_π₀(i) − x_i‖² < min_j ‖g_π_j(i) − d_ij‖²
 
-The batches are exchangeable, so that the chance is the same. For n = 1 it is the rule above. If fewer samples are
-guessed than there are, a guess takes the place of the victim, since each guess is then assigned in every batch.
+The samples that stand in place of one victim are exchangeable, so that the chance is the same. For n = 1 it is the rule
+above. If only m < n samples are guessed, n − m victims have no guess in each batch, which is farther away than any. Of
+the n victims m could have been named, and a blind guess identifies n/(N + 1) of them: chance is n/m times as large.
 
 The leak is what identification gains over chance:
 
@@ -33,6 +34,7 @@ Labels that are numbers form no classes: any sample is a decoy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -75,13 +77,14 @@ class Decoys:
         return Decoys(tuple(compress(self.images, mask)), tuple(compress(self.of_class, mask)), self.scale)
 
     @property
-    def chance(self) -> float:
-        """What a guess without an upload identifies in the mean: that of 1/(N_i + 1).
+    def compared(self) -> list[int]:
+        """How many decoys of each victim count: of one with less than half of them from its class, only these do."""
+        return [n if 2 * n < len(d) else len(d) for d, n in zip(self.images, self.of_class, strict=True)]
 
-        Of a victim with less than half of its decoys from its class, only these count.
-        """
-        sizes = (n if 2 * n < len(d) else len(d) for d, n in zip(self.images, self.of_class, strict=True))
-        return fmean(1 / (size + 1) for size in sizes) if self.images else 1.0
+    @property
+    def chance(self) -> float:
+        """What a guess without an upload identifies in the mean, one sample an observation: that of 1/(N_i + 1)."""
+        return fmean(1 / (size + 1) for size in self.compared) if self.images else 1.0
 
     @property
     def mean_size(self) -> float:
@@ -149,11 +152,11 @@ def identified(guesses: Tensor, originals: Tensor, decoys: Decoys) -> Tensor:
 
 
 def identified_in_batches(guesses: Sequence[Tensor], truths: Sequence[Tensor], decoys: Decoys) -> Tensor:
-    """Whether each victim is identified, of each observation no more than were guessed, [Σ min(m, n)] (bool).
+    """Whether each victim is identified, in the order of `decoys`, [Σ n] (bool).
 
     Args:
         guesses: for each observation [m, *input_shape], in any order.
-        truths: for each observation the victims [n, *input_shape], together in the order of `decoys`.
+        truths: for each observation the victims [n, *input_shape].
     """
     results, at = [torch.empty(0, dtype=torch.bool)], 0
     for guess, x in zip(guesses, truths, strict=True):
@@ -161,32 +164,46 @@ def identified_in_batches(guesses: Sequence[Tensor], truths: Sequence[Tensor], d
         at += len(x)
         if len(guess) == len(x) == 1:
             results.append(identified(guess, x, own))
-        elif len(guess) and len(x):
+        elif len(x):
             results.append(_in_batch(valid(guess).cpu().flatten(1), x.double().cpu().flatten(1), own))
     return torch.cat(results)
 
 
 def _in_batch(guess: Tensor, x: Tensor, decoys: Decoys) -> Tensor:
     """The same for one observation: m guesses [m, d] and n victims [n, d]."""
-    by_victim = len(guess) >= len(x)
-    own, sizes = _errors(guess, x, by_victim), torch.tensor([len(d) for d in decoys.images])
-    nearer = torch.ones(len(own), dtype=torch.bool)
-    for j in range(int(sizes.max() if by_victim else sizes.min())):
+    own, sizes = _errors(guess, x), torch.tensor([len(d) for d in decoys.images])
+    nearer = own.isfinite()
+    for j in range(int(sizes.max())):
         # A victim that has fewer decoys stands in the further batches as well, where it is not compared.
         others = torch.stack([d[j % len(d)] for d in decoys.images]).double().flatten(1) / decoys.scale
-        behind = own < _errors(guess, others, by_victim)
-        nearer &= behind | (j >= sizes) if by_victim else behind
+        nearer &= (own < _errors(guess, others)) | (j >= sizes)
     return nearer
 
 
-def _errors(guess: Tensor, x: Tensor, by_victim: bool) -> Tensor:
-    """Squared errors of guesses assigned to samples with the least total: by sample [n], or by guess [m]."""
+def _errors(guess: Tensor, x: Tensor) -> Tensor:
+    """The squared error of the guess that is assigned to each sample with the least total, [n]; ∞ without one."""
     from scipy.optimize import linear_sum_assignment
 
-    distances = torch.cdist(guess, x).square()
-    rows, columns = (torch.from_numpy(index) for index in linear_sum_assignment(distances.numpy()))
-    errors = (guess[rows] - x[columns]).square().sum(1)
-    return errors[torch.argsort(columns if by_victim else rows)]
+    errors = torch.full((len(x),), math.inf, dtype=torch.float64)
+    if len(guess):
+        rows, columns = linear_sum_assignment(torch.cdist(guess, x).square().numpy())
+        errors[columns] = (guess[rows] - x[columns]).square().sum(1)
+    return errors
+
+
+def chance_in_batches(guessed: Sequence[int], sizes: Sequence[int], decoys: Decoys) -> float:
+    """What guesses without an upload identify, as a share of the victims that could have been named.
+
+    Args:
+        guessed: m of each observation. sizes: its n.
+    """
+    each = [1 / (size + 1) for size in decoys.compared]
+    named, expected, at = 0, 0.0, 0
+    for m, n in zip(guessed, sizes, strict=True):
+        named += min(m, n)
+        expected += sum(each[at : at + n]) * bool(m)
+        at += n
+    return min(1.0, expected / named) if named else 1.0
 
 
 def _without(owned: Tensor, total: int, device: torch.device) -> Tensor:

@@ -27,7 +27,7 @@ from fedarena.contracts.observation import Observation
 from fedarena.core.binomial import share_ends
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
-from fedarena.goals.metrics.identification import Decoys, Truth, identified, identified_in_batches
+from fedarena.goals.metrics.identification import Decoys, Truth, chance_in_batches, identified, identified_in_batches
 from fedarena.goals.metrics.real_samples import Pool, nearest_others
 
 
@@ -72,9 +72,11 @@ def reconstruction_metrics(
     guesses, labels, scored = _assigned(guess, victims.truths, sizes)
     originals = torch.cat([x for x, _ in victims.truths])[scored]
     decoys = victims.decoys.chosen(scored)
+    found = identified_in_batches([one.images for one in guess], [x for x, _ in victims.truths], victims.decoys)
+    guessed, there = [len(one.images) for one in guess], [len(x) for x, _ in victims.truths]
     metrics = {
-        "identified": float(_identified(guess, victims).double().mean()),
-        "identified_chance": decoys.chance,
+        "identified": float(found.sum()) / max(1, len(originals)),
+        "identified_chance": chance_in_batches(guessed, there, victims.decoys),
         "decoys": decoys.mean_size,
         "decoys_same_class": decoys.same_class,
         **_likeness(guesses, originals, victims.threshold),
@@ -87,11 +89,6 @@ def reconstruction_metrics(
     if any(one.blind for one in guess):
         metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
     return metrics
-
-
-def _identified(guess: Guess, victims: Victims) -> Tensor:
-    """Whether each victim that could have been named is identified."""
-    return identified_in_batches([one.images for one in guess], [x for x, _ in victims.truths], victims.decoys)
 
 
 def _assigned(guess: Guess, truths: Sequence[Truth], sizes: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:

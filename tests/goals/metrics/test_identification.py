@@ -18,6 +18,7 @@ from fedarena.goals.metrics.identification import (
     Owned,
     Truth,
     _in_batch,
+    chance_in_batches,
     draw_decoys,
     identified,
     identified_in_batches,
@@ -145,14 +146,15 @@ def test_to_be_assigned_to_a_victim_of_a_batch_is_no_help(n: int, guessed: int) 
     data = stored(n=960, held=200, classes=2)
     truths = batches(data, n, 960 // n)
     decoys = draw_decoys(truths, data, NOTHING, Rng(3), 19)
-    found = []
+    found, named = 0, 0
     for seed in range(3):
         draw = Rng(seed).torch()
         guesses = [torch.rand((guessed, *data.x.shape[1:]), generator=draw) for _ in truths]
-        found.append(identified_in_batches(guesses, [x for x, _ in truths], decoys))
-    every = torch.cat(found).double()
-    assert len(every) == 3 * len(truths) * min(n, guessed)
-    assert float(every.mean()) == pytest.approx(1 / 20, abs=4 * math.sqrt(1 / 20 * 19 / 20 / len(every)))
+        found += int(identified_in_batches(guesses, [x for x, _ in truths], decoys).sum())
+        named += len(truths) * min(n, guessed)
+    chance = chance_in_batches([guessed] * len(truths), [n] * len(truths), decoys)
+    assert chance == pytest.approx(max(n / guessed, 1) / 20)
+    assert found / named == pytest.approx(chance, abs=4 * math.sqrt(chance * (1 - chance) / named))
 
 
 @pytest.mark.parametrize("guessed", [16, 7, 20])
@@ -161,8 +163,8 @@ def test_the_samples_of_a_batch_identify_themselves_in_any_order(guessed: int) -
     truths = batches(data, 16, 3)
     decoys = draw_decoys(truths, data, NOTHING, Rng(3), 19)
     guesses = [torch.cat([x.flip(0), torch.rand_like(x)])[:guessed] for x, _ in truths]
-    found = identified_in_batches(guesses, [x for x, _ in truths], decoys)
-    assert found.tolist() == [True] * (3 * min(16, guessed))
+    found = identified_in_batches(guesses, [x for x, _ in truths], decoys).reshape(3, 16).flip(1)
+    assert found.equal(torch.arange(16).lt(guessed).expand(3, 16))
 
 
 def test_a_batch_of_one_is_judged_by_the_plain_rule() -> None:
