@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import sys
 from abc import ABC, abstractmethod
@@ -88,8 +89,7 @@ class Local(Executor):
                 timeout=300,
                 job_reducers=REDUCERS,
                 result_reducers=REDUCERS,
-                # Watched from its start on: otherwise an idle worker would outlive a killed parent by the timeout.
-                initializer=end_with_parent,
+                initializer=_begin,
                 initargs=(os.getpid(),),
             )
         return self._used
@@ -102,6 +102,14 @@ class Local(Executor):
         if self._used is not None:
             # Waited for, so that no semaphore is left for loky's tracker to warn about.
             self._used.shutdown(wait=True, kill_workers=True)
+
+
+def _begin(parent: int) -> None:
+    """Begin a worker process."""
+    # Ctrl-C reaches every process of a terminal. The parent ends its workers, which would print a traceback themselves.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Watched from its start on: otherwise an idle worker would outlive a killed parent by the timeout.
+    end_with_parent(parent)
 
 
 @contextmanager
