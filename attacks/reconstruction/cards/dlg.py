@@ -39,7 +39,8 @@ CARD = Card(
         "Starts are dark, uniform on [0, 0.1]; the authors' are N(0, 1): init=normal.",
         "The adaptive form searches for likely images under the distribution of samples of the attacker's own "
         "(prior=population); the paper's has no prior.",
-        "The usual problem is a network that learns; the authors' is `--model lenet-dlg --set training.lr=0.3 --set training.lr_schedule=constant`.",
+        "The usual problem is a network that learns; the authors' is `--model lenet-dlg --set training.lr=0.3 --set "
+        "training.lr_schedule=constant`.",
         "All images of a batch are optimised together; the authors update one at a time.",
     ),
     usual=(
