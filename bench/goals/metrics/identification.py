@@ -10,8 +10,8 @@ A guess that does not depend on the upload identifies its victim with a chance o
 because victim and decoys are exchangeable for its author.
 
 Guesses at a batch of n samples x₁, …, x_n have no order, and to assign them to their victims helps them: of 128 samples
-drawn by chance 15 % would be nearer to the victim that was chosen for them than to its decoys. So the j-th decoys of
-all victims are a batch of their own, to which the guesses are assigned anew, by the least total squared error. With π₀
+drawn by chance 13 to 16 % would be nearer to the victim that was chosen for them than to its decoys. So the j-th decoys
+of all victims are a batch of their own, to which the guesses are assigned anew, by the least total squared error. With π₀
 the assignment to the victims and π_j that to the batch d₁ⱼ, …, d_nⱼ,
 
     identified(x_i) = ‖g_π₀(i) − x_i‖² < min_j ‖g_π_j(i) − d_ij‖²
@@ -22,7 +22,7 @@ the n victims m could have been named, and a blind guess identifies n/(N + 1) of
 
 The leak is what identification gains over chance:
 
-    leak = (share identified − 1/(N + 1)) / (1 − 1/(N + 1)), at least 0
+    leak = (share identified − chance) / (1 − chance), at least 0
 
 Decoys are of the victim's class, so that knowing the label alone gains nothing. They are drawn from training and
 held-out samples alike, without those that the attacker owns, which it could have ruled out beforehand, and without
