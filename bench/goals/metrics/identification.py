@@ -11,8 +11,8 @@ because victim and decoys are exchangeable for its author.
 
 Guesses at a batch of n samples x₁, …, x_n have no order, and to assign them to their victims helps them: of 128 samples
 drawn by chance 13 to 16 % would be nearer to the victim that was chosen for them than to its decoys. So the j-th decoys
-of all victims are a batch of their own, to which the guesses are assigned anew, by the least total squared error. With π₀
-the assignment to the victims and π_j that to the batch d₁ⱼ, …, d_nⱼ,
+of all victims are a batch of their own, to which the guesses are assigned anew, by the least total squared error. With
+π₀ the assignment to the victims and π_j that to the batch d₁ⱼ, …, d_nⱼ,
 
     identified(x_i) = ‖g_π₀(i) − x_i‖² < min_j ‖g_π_j(i) − d_ij‖²
 
