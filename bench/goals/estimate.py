@@ -101,7 +101,7 @@ class EstimatesText(GoalText):
 
     def guessing(self, records: Sequence[Record]) -> str:
         controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
-        return f"; a client's own upload in the others' place has {_range(controls)}" if controls else ""
+        return f"A client's own upload in the others' place has {_range(controls)}." if controls else ""
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

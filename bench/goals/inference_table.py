@@ -133,14 +133,13 @@ def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
 def verdict(
     rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
 ) -> str:
-    """One sentence: what the adaptive attacker gains over the paper's, and what the defense costs in accuracy.
+    """What each form of the attack reaches, what it reaches without a defense, and what a blind guess does.
 
-    A further sentence says so where the model that is attacked has learned nothing.
+    A last sentence names a lost accuracy, or says that the model that is attacked has learned nothing.
     """
-    outcome = _privacy(rows, records, defense, attack, text, parties)
-    if nothing := _uninformative(records, defense):
-        return f"{outcome}. {nothing}"
-    return f"{outcome}{_accuracy(records, defense)}."
+    sentences = _privacy(rows, records, defense, attack, text, parties)
+    sentences.append(_uninformative(records, defense) or _accuracy(records, defense))
+    return " ".join(filter(None, sentences))
 
 
 def _uninformative(records: Sequence[Record], defense: str) -> str:
@@ -163,57 +162,66 @@ def _uninformative(records: Sequence[Record], defense: str) -> str:
 
 
 def _accuracy(records: Sequence[Record], defense: str) -> str:
-    """A clause on accuracy, if the defended model keeps less than nine tenths of FedAvg's; else empty."""
+    """A sentence on accuracy, if the defended model keeps less than nine tenths of FedAvg's; else empty."""
     utility = [r["utility"] for r in records if r["defense"] == defense]
     ours, plain = (fmean(u[k] for u in utility) for k in ("clean_accuracy", "fedavg_accuracy"))
     if ours >= plain - 0.1 * abs(plain):
         return ""
     measure = records[0]["utility"]["measure"]
     reached, usual = (level(Mean(value, None, 1), measure) for value in (ours, plain))
-    return f"; the model that it trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}"
+    return f"The model that {defense} trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}."
 
 
 def _privacy(
     rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
-) -> str:
+) -> list[str]:
+    """One sentence for each form, one for the run without a defense, one for what a guess reaches."""
     wording = text.wording([name for r in records for name in r["metrics"]])
-    paper, adaptive = (_outcomes(rows, column, wording, text) for column in COLUMNS.values())
-    if not paper and not adaptive:
-        return f"{attack} gave no result; the reasons stand below the table"
+    of_form: dict[Form, dict[str, str]] = {
+        form: _outcomes(rows, title, wording, text) for form, title in COLUMNS.items()
+    }
+    tried = [form for form, outcomes in of_form.items() if outcomes]
+    if not tried:
+        return [f"{attack} gave no result; the reasons stand below the table."]
     listed = partial(_list, parties)
-    if defense == BASELINE:
-        differs = adaptive and paper not in ({}, adaptive)
-        other = f" (in the form that its paper tried {listed(paper)})" if differs else ""
-        sentence = f"{wording.undefended.format(attack=attack)} {listed(adaptive or paper)}{other}"
-    else:
-        begins = wording.defended.format(attack=attack, defense=defense)
-        base = {form: _without_defense(rows, form, wording, text, listed) for form in COLUMNS}
-        if paper and adaptive:
-            both = base["paper"] if base["paper"] != base["adaptive"] else ""
-            first = f"{begins} {listed(paper)} in the form that its paper tried{both}"
-            sentence = f"{first}, and {listed(adaptive)} when {wording.adaptive}{base['adaptive']}{_open(rows)}"
-        elif adaptive:
-            sentence = f"{begins} {listed(adaptive)}, {wording.adaptive}{base['adaptive']}"
-        else:
-            sentence = f"{begins} {listed(paper)}, in the form that its paper tried, the only one run{base['paper']}"
-    return f"{sentence}{text.guessing(records)}"
+    if defense == BASELINE and of_form["paper"] == of_form["adaptive"]:
+        tried = ["adaptive"]
+    begins = wording.undefended if defense == BASELINE else wording.defended
+    where = {"paper": "in the form that its paper tried", "adaptive": wording.adaptive}
+    first, *others = tried
+    only = ", the only one run" if tried == ["paper"] and defense != BASELINE else ""
+    place = "" if defense == BASELINE and first == "adaptive" else f", {where[first]}"
+    sentences = [f"{begins.format(attack=attack, defense=defense)} {listed(of_form[first])}{place}{only}."]
+    sentences += [f"{where[form].capitalize()}, it is {listed(of_form[form])}." for form in others]
+    if defense != BASELINE:
+        sentences += [_open(rows), _without_defense(rows, tried, wording, text, listed)]
+    return [*sentences, text.guessing(records)]
 
 
 def _without_defense(
-    rows: Rows, form: Form, wording: Wording, text: GoalText, listed: Callable[[dict[str, str]], str]
+    rows: Rows, tried: Sequence[Form], wording: Wording, text: GoalText, listed: Callable[[dict[str, str]], str]
 ) -> str:
-    """A clause: the outcomes without a defense, for attacks in that form or in the only form that was run."""
-    plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
-    plain = plain or _outcomes(rows, NO_DEFENSE, wording, text)
-    return f" (no defense: {listed(plain)})" if plain else ""
+    """A sentence: the outcomes without a defense, for the same forms or for the only one that was run."""
+    base = {}
+    for form in tried:
+        plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
+        base[form] = plain or _outcomes(rows, NO_DEFENSE, wording, text)
+    outcomes = {form: listed(plain) for form, plain in base.items() if plain}
+    if not outcomes:
+        return ""
+    if len(set(outcomes.values())) == 1:
+        return f"Without a defense, it is {next(iter(outcomes.values()))}."
+    return (
+        f"Without a defense, it is {and_list([f'{said} in the {COLUMNS[form]}' for form, said in outcomes.items()])}."
+    )
 
 
 def _open(rows: Rows) -> str:
-    """A clause for cells in which images other than the victims' explain the observation."""
+    """A sentence for cells in which images other than the victims' explain the observation; else empty."""
     for cells in rows.values():
         c = cells.get(COLUMNS["adaptive"])
         if c is not None and (c.value("recovered") or 0.0) < 0.5 and (c.value("match") or 1.0) < EXPLAINED:
-            return "; other images explain what was seen as well, so that a better prior may find the right ones"
+            return "Other images explain what was seen as well, so that a better prior may find the right ones."
     return ""
 
 

@@ -16,7 +16,7 @@ from fedarena.goals.metrics.gain import floor_of, gained
 from fedarena.goals.metrics.harm import WINDOW
 from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import rate
-from fedarena.records.schema import Record
+from fedarena.records.schema import Record, Utility
 
 NO_DEFENSE = "no defense"
 CLEAN = "clean"
@@ -99,7 +99,10 @@ def clean_accuracy(records: Sequence[Record], defense: str) -> list[float]:
 
 def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -> tuple[str, tuple[CellText, ...]]:
     if row.knowledge != CLEAN:
-        return row.knowledge, tuple(CellText(_poisoned_lines(d, c, notes, measure)) for d, c in row.cells.items())
+        return row.knowledge, tuple(
+            CellText(_poisoned_lines(d, c, notes, measure, uninformative=_useless(records, d)[1]))
+            for d, c in row.cells.items()
+        )
     cells = []
     for defense, c in row.cells.items():
         reached = quality(mean(clean_accuracy(records, defense)), measure)
@@ -124,7 +127,9 @@ def _clean_lines(defense: str, c: Cell | None, reached: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) -> tuple[str, ...]:
+def _poisoned_lines(
+    defense: str, c: Cell | None, notes: Notes, measure: str, *, uninformative: bool
+) -> tuple[str, ...]:
     if c is None:
         return ("-",)
     lines = []
@@ -142,7 +147,7 @@ def _poisoned_lines(defense: str, c: Cell | None, notes: Notes, measure: str) ->
     if "lifespan" in c.metrics:
         lines.append(f"the trigger {_lifespan(c)}")
     if "accuracy" in c.metrics:
-        lines.append(_recovery(c))
+        lines.append("uninformative: its clean run gains nothing" if uninformative else _recovery(c))
     if c.reason:
         lines.insert(0, f"{'see' if c.status == 'ok' else c.status} ({notes.number(c.reason)})")
     return tuple(lines)
@@ -166,7 +171,7 @@ def _recovery(c: Cell) -> str:
     return (
         f"recovers after {back.value:.0f} rounds{of}"
         if back.value
-        else f"within 5 % of the honest run, once learned{of}"
+        else f"always within 5 % of the honest run, once that has learned{of}"
     )
 
 
@@ -268,15 +273,22 @@ def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
     return f"{text}, with the trigger working on {success} (honest model: {base})"
 
 
+def _useless(records: Sequence[Record], defense: str) -> tuple[list[Utility], bool]:
+    """The clean runs of a defense that are no better than what can be had without a federation; whether all are."""
+    clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
+    nothing = [u for u in clean if not gained(u["clean_accuracy"], floor_of(u))]
+    return nothing, bool(clean) and len(nothing) == len(clean)
+
+
 def _nothing_learned(records: Sequence[Record], defense: str) -> str:
     """A sentence, if the clean runs that integrity is measured against are at chance on some seed; else empty."""
     useless, measure = [], records[0]["utility"]["measure"]
     for name in dict.fromkeys((BASELINE, defense)):
-        clean = [r["utility"] for r in records if not r["attacker_knowledge"] and r["defense"] == name]
-        nothing = [u for u in clean if not gained(u["clean_accuracy"], floor_of(u))]
+        nothing, everywhere = _useless(records, name)
         if nothing:
             reached = level(Mean(fmean(u["clean_accuracy"] for u in nothing), None, len(nothing)), measure)
-            seeds = "" if len(nothing) == len(clean) else f" on {len(nothing)} of {len(clean)} seeds"
+            of = len(clean_accuracy(records, name))
+            seeds = "" if everywhere else f" on {len(nothing)} of {of} seeds"
             useless.append(f"{_called(name)} ({reached}{seeds})")
     if not useless:
         return ""

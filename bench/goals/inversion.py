@@ -103,7 +103,7 @@ class InversionText(GoalText):
     def guessing(self, records: Sequence[Record]) -> str:
         if not values(records, "prior_top1"):
             return ""
-        return f"; one picture for all gets {100 * average(records, 'prior_top1'):.0f} %"
+        return f"One picture for all gets {100 * average(records, 'prior_top1'):.0f} %."
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

@@ -46,7 +46,7 @@ class BatchLabelsText(GoalText):
     def guessing(self, records: Sequence[Record]) -> str:
         if not values(records, "prior_label_accuracy"):
             return ""
-        return f"; classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %"
+        return f"Classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %."
 
 
 class BatchLabels(InferenceGoal):

@@ -50,7 +50,7 @@ class RankingText(GoalText):
         return lines + [f"finds {rate(cell.metrics, name)} at {100 * fpr:g} % FPR" for name, fpr in measured]
 
     def guessing(self, records: Sequence[Record]) -> str:
-        return "; chance is 0.5"
+        return "Chance is 0.5."
 
 
 class Ranking(InferenceGoal):

@@ -64,7 +64,7 @@ class GoalText(ABC):
         """Sentences below the table. They say what guessing reaches, and over how many samples or rounds."""
 
     def guessing(self, records: Sequence[Record]) -> str:
-        """A clause of the verdict that says how good a blind guess is; empty where the table has said it."""
+        """A sentence of the verdict that says how good a blind guess is; empty where the table has said it."""
         return ""
 
     def given(

@@ -242,8 +242,9 @@ def test_a_run_prints_the_medians_and_draws_the_rounds(tmp_path: Path, capsys: p
         "own upload: cosine 0.",
         "by smoother",
         "A guess of zero has cosine 0 and relative L2 1",
-        "when made with the protocol in mind (no defense: cosine 1.00 as any party)",
-        "; a client's own upload in the others' place has cosine 0.",
+        "Made with the protocol in mind, it is cosine",
+        "Without a defense, it is cosine 1.00 as any party. A client's own",
+        "A client's own upload in the others' place has cosine 0.",
     ):
         assert said in told
     assert "estimate: cosine" not in told  # the same number twice

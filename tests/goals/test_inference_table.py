@@ -74,15 +74,18 @@ def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0
 
 
 def test_the_verdict_says_both_forms_and_never_that_a_defense_holds() -> None:
-    assert "0 % as the server in the form that its paper tried, and 100 % as the server" in told(0.0, 1.0)
+    said = (
+        "0 % as the server, in the form that its paper tried. Matched through the protocol, it is 100 % as the server."
+    )
+    assert said in told(0.0, 1.0)
     for paper, adaptive in ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
         assert "holds" not in told(paper, adaptive)
 
 
 def test_the_verdict_warns_where_other_images_explain_the_observation() -> None:
-    assert "other images explain what was seen" in told(0.0, 0.0, match=1e-8)
-    assert "other images explain what was seen" not in told(0.0, 0.0, match=0.1)
-    assert "other images explain what was seen" not in told(0.0, 1.0)
+    assert "Other images explain what was seen" in told(0.0, 0.0, match=1e-8)
+    assert "Other images explain what was seen" not in told(0.0, 0.0, match=0.1)
+    assert "Other images explain what was seen" not in told(0.0, 1.0)
 
 
 def test_the_verdict_names_a_lost_accuracy() -> None:
@@ -109,7 +112,7 @@ def test_the_verdict_says_where_the_model_learned_nothing(accuracies: tuple[floa
         r["utility"] = {**r["utility"], "clean_accuracy": accuracy}
     said = verdict(table(records, "dbcl"), records, "dbcl", "dlg")
     assert ("this is uninformative: the model that dbcl trains here is hardly better than" in said) is uninformative
-    assert ("the model that it trains here has" in said) is (not uninformative)
+    assert ("The model that dbcl trains here has" in said) is (not uninformative)
 
 
 def test_the_verdict_names_the_reading_that_was_picked() -> None:
@@ -176,14 +179,14 @@ def test_each_form_is_compared_with_the_same_form_without_a_defense() -> None:
         "no defense, paper form", "no defense, adaptive form", "paper form", "adaptive form"
     ]  # fmt: skip
     told = verdict(rows, records, "dbcl", "property-inference")
-    before, after = told.split("in the form that its paper tried")
-    assert "no defense" not in before
-    assert "(no defense: AUC 0.90" in after.split("when matched through the protocol")[0]
-    assert "(no defense: AUC 1.00" in after.split("when matched through the protocol")[1]
+    paper, adaptive = told.split("Without a defense, it is ")[1].split(" in the paper form and ")
+    assert paper.startswith("AUC 0.90")
+    assert adaptive.startswith("AUC 1.00")
+    assert " in the adaptive form. " in adaptive
     assert list(table(records, "fedavg")["server"]) == ["paper form", "adaptive form"]
 
 
 def test_one_form_alone_without_a_defense_stands_beside_both() -> None:
     records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), ranked("u", 1.0, defense="fedavg")]
     assert list(table(records, "dbcl")["server"]) == ["no defense", "paper form", "adaptive form"]
-    assert verdict(table(records, "dbcl"), records, "dbcl", "property-inference").count("no defense") == 1
+    assert verdict(table(records, "dbcl"), records, "dbcl", "property-inference").count("Without a defense") == 1

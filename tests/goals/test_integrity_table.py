@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fedarena.goals.integrity_table import unweighed, verdict
+from fedarena.goals.integrity_table import pairing_table, unweighed, verdict
 from fedarena.records.schema import Record
 
 SELECTS = {"honest_rejected": 0.5}
@@ -27,8 +27,9 @@ def record(defense: str, knows: str, accuracy: float | None, seed: int = 0, clea
     return {
         **made,
         "goal": "",
-        "options": {},
-        "utility": {"clean_accuracy": clean, "chance": 0.1, "measure": "accuracy"},
+        "options": {"defense": {}},
+        "tuned": {},
+        "utility": {"clean_accuracy": clean, "chance": 0.1, "measure": "accuracy", "references": {}},
         **more,
     }
 
@@ -90,6 +91,14 @@ def test_a_model_that_learned_nothing_has_nothing_to_lose(accuracies: tuple[floa
     text = told(*records)
     assert text.count("no better than what can be had without a federation") == bool(said)
     assert said in text
+
+
+@pytest.mark.parametrize(("clean_accuracy", "said"), [(0.11, "uninformative: its clean run gains nothing"), (0.8, "")])
+def test_no_cell_calls_a_model_that_learned_nothing_recovered(clean_accuracy: float, said: str) -> None:
+    attacked = record("krum", "own", 0.1, metrics={"accuracy": 0.1, "rounds_to_recover": 0.0})
+    table = pairing_table([*clean(krum=clean_accuracy), attacked], "krum", "flip")
+    lines = next(cells for knows, cells in table.rows if knows == "own")[1].lines
+    assert lines[-1] == (said or "always within 5 % of the honest run, once that has learned")
 
 
 def test_both_models_at_chance_make_one_sentence() -> None:

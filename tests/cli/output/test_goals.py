@@ -38,9 +38,9 @@ def test_membership_is_printed_with_interval_and_chance(tmp_path: Path, capsys: 
         "Without any attack: AUC 0.5. Candidates: ",
         " a cell and seed, half of them members.",
         "Verdict. joint-membership tells who was in a batch under dbcl with AUC 0.",
-        "in the form that its paper tried, and AUC 0.",
-        "when matched through the protocol (no defense: AUC 0.",
-        "; chance is 0.5",
+        ", in the form that its paper tried. Matched through the protocol, it is AUC 0.",
+        "Without a defense, it is AUC 0.",
+        "Chance is 0.5.",
     ):
         assert said in out
     assert "recovered" not in out
@@ -53,8 +53,8 @@ def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.Ca
     assert "guessing by the classes' frequencies names" in out
     assert "Labels: 24 a cell and seed." in out
     assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % (86 to 100 %) as the server and" in out
-    assert ", and 100 % (86 to 100 %) as any party when matched through the protocol (no defense: 100 % (86 to" in out
-    assert "; classes' frequencies alone give" in out
+    assert "Matched through the protocol, it is 100 % (86 to 100 %) as any party. Without a defense, it is 100 %" in out
+    assert "Classes' frequencies alone give" in out
 
 
 def test_a_party_that_cannot_attack_is_not_among_any_party(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,8 +79,8 @@ def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys:
         "a constant's",
         "Rounds looked at: 6 a cell and seed.",
         "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
-        "in the form that its paper tried, and",
-        "when read with the protocol in mind (no defense: 100 % (99 to 100 %) (a constant: ",
+        ", in the form that its paper tried. Read with the protocol in mind, it is",
+        "Without a defense, it is 100 % (99 to 100 %) (a constant: ",
     ):
         assert said in out
     assert "matched through the protocol" not in out
@@ -173,7 +173,7 @@ def test_the_verdict_of_an_undefended_run() -> None:
     told = [record(defense="fedavg"), record(defense="fedavg", party="client")]
     assert verdict(table(told, "fedavg"), told, "fedavg", "joint-membership") == (
         "Without a defense joint-membership tells who was in a batch with AUC 0.80 (0.70 to 0.90) as the server and "
-        "the client; chance is 0.5."
+        "the client. Chance is 0.5."
     )
 
 
@@ -235,7 +235,7 @@ def test_every_defense_s_model_has_a_constant_of_its_own() -> None:
     ]
     said = verdict(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
     assert "agrees with the server's by 100 % (a constant: 100 %) as the client" in said
-    assert "(no defense: 80 % (a constant: 25 %) as the client)" in said
+    assert "Without a defense, it is 80 % (a constant: 25 %) as the client." in said
     assert "says the same of every input: agreement says nothing there" in baseline(told)
     assert "says the same" not in baseline(told[:1])
     nearly = record(goal="extraction", party="client", metrics={**broken, "prior_agreement": 359 / 360})
@@ -252,7 +252,7 @@ def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
 )
 def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: str) -> None:
     found = [record(defense="fedavg", metrics=auc(value))]
-    assert f"{told} as the server; chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
+    assert f"{told} as the server. Chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
 
 
 def test_members_found_have_an_interval_and_a_rate_in_outsiders() -> None:
@@ -302,6 +302,6 @@ def test_a_run_of_reasons_alone_ends_in_order(
 def test_a_verdict_on_fedavg_tells_the_forms_apart_where_they_differ() -> None:
     told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
     said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
-    assert "AUC 0.80 (0.70 to 0.90) as the server (in the form that its paper tried AUC 0.60" in said
+    assert "AUC 0.80 (0.70 to 0.90) as the server. Chance" in said
     same = [record(form=form, defense="fedavg", metrics=auc(0.8)) for form in ("paper", "adaptive")]
     assert "its paper tried" not in verdict(table(same, "fedavg"), same, "fedavg", "lira")
