@@ -133,7 +133,7 @@ def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
 def verdict(
     rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
 ) -> str:
-    """What each form of the attack reaches, what it reaches without a defense, and what a blind guess does.
+    """The first sentence is the verdict; others say what there is without a defense, in paper form, and by a guess.
 
     A last sentence names a lost accuracy, or says that the model that is attacked has learned nothing.
     """
@@ -175,12 +175,12 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
 def _privacy(
     rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
 ) -> list[str]:
-    """One sentence for each form, one for the run without a defense, one for what a guess reaches."""
+    """What the strongest form reaches, what it is without a defense, the other form, and what a guess reaches."""
     wording = text.wording([name for r in records for name in r["metrics"]])
     of_form: dict[Form, dict[str, str]] = {
         form: _outcomes(rows, title, wording, text) for form, title in COLUMNS.items()
     }
-    tried = [form for form, outcomes in of_form.items() if outcomes]
+    tried = [form for form in ("adaptive", "paper") if of_form[form]]
     if not tried:
         return [f"{attack} gave no result; the reasons stand below the table."]
     listed = partial(_list, parties)
@@ -192,9 +192,9 @@ def _privacy(
     only = ", the only one run" if tried == ["paper"] and defense != BASELINE else ""
     place = "" if defense == BASELINE and first == "adaptive" else f", {where[first]}"
     sentences = [f"{begins.format(attack=attack, defense=defense)} {listed(of_form[first])}{place}{only}."]
-    sentences += [f"{where[form].capitalize()}, it is {listed(of_form[form])}." for form in others]
     if defense != BASELINE:
         sentences += [_open(rows), _without_defense(rows, tried, wording, text, listed)]
+    sentences += [f"{where[form].capitalize()}, it is {listed(of_form[form])}." for form in others]
     return [*sentences, text.guessing(records)]
 
 

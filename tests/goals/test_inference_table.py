@@ -74,10 +74,10 @@ def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0
 
 
 def test_the_verdict_says_both_forms_and_never_that_a_defense_holds() -> None:
-    said = (
-        "0 % as the server, in the form that its paper tried. Matched through the protocol, it is 100 % as the server."
+    assert told(0.0, 1.0) == (
+        "Of the images, dlg recovers from dbcl 100 % as the server, matched through the protocol. Without a defense, "
+        "it is 100 % as the server. In the form that its paper tried, it is 0 % as the server."
     )
-    assert said in told(0.0, 1.0)
     for paper, adaptive in ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
         assert "holds" not in told(paper, adaptive)
 
@@ -179,10 +179,10 @@ def test_each_form_is_compared_with_the_same_form_without_a_defense() -> None:
         "no defense, paper form", "no defense, adaptive form", "paper form", "adaptive form"
     ]  # fmt: skip
     told = verdict(rows, records, "dbcl", "property-inference")
-    paper, adaptive = told.split("Without a defense, it is ")[1].split(" in the paper form and ")
+    adaptive, paper = told.split("Without a defense, it is ")[1].split(" in the adaptive form and ")
     assert paper.startswith("AUC 0.90")
     assert adaptive.startswith("AUC 1.00")
-    assert " in the adaptive form. " in adaptive
+    assert " in the paper form. " in paper
     assert list(table(records, "fedavg")["server"]) == ["paper form", "adaptive form"]
 
 

@@ -13,11 +13,12 @@ function drawPicture(cut, rows) {
   const picture = svg("svg", { viewBox: `0 0 ${space.W} ${space.H}`, role: "group", "aria-label": "Scores of each defense" });
   const tip = make("div", { id: "tip", hidden: true });
   picture.append(...frame(space, shown), ...references(space, cut));
+  const front = paretoFront(shown.filter((r) => r.rank), axes);
   shown.forEach((r, i) => {
-    picture.append(nameOf(space, r, i));
+    picture.append(nameOf(space, r, i, front.includes(r)));
     axes.forEach((name, lane) => picture.append(...scoreAt(space, r, name, space.y(i, lane), tip)));
   });
-  byId("keys").replaceChildren(...axes.flatMap((name) => [keyOf(name), `${name}, `]), "with 95 % intervals. Filled: the lowest of its defense.");
+  byId("keys").replaceChildren(...axes.flatMap((name) => [keyOf(name), `${name}, `]), "with 95 % intervals. Filled: the lowest of its defense. Bold: no other ranked defense surpasses it in one score without falling behind in another.");
   byId("drawing").replaceChildren(picture, tip);
 }
 
@@ -65,8 +66,15 @@ function references({ box, x }, cut) {
 
 const shortName = (name) => (name === BASELINE ? `${name} (no defense)` : name.length > 26 ? `${name.slice(0, 25)}…` : name);
 
-function nameOf({ box, y }, r, i) {
-  const link = svg("a", { href: `#defense-${D.defenses.indexOf(r.defense)}`, class: r.rank ? "name" : "name unranked" });
+// Ranked defenses that no other one surpasses in one score without falling behind in another.
+function paretoFront(ranked, axes) {
+  const surpasses = (a, b) => axes.every((name) => level(a[name]) >= level(b[name])) && axes.some((name) => level(a[name]) > level(b[name]));
+  return ranked.filter((r) => !ranked.some((other) => surpasses(other, r)));
+}
+
+function nameOf({ box, y }, r, i, best) {
+  const look = r.rank ? (best ? "name best" : "name") : "name unranked";
+  const link = svg("a", { href: `#defense-${D.defenses.indexOf(r.defense)}`, class: look });
   link.append(svg("text", { x: box.left - 8, y: y(i, 1) + 4, "text-anchor": "end" }, shortName(r.defense)));
   return link;
 }

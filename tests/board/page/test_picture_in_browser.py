@@ -94,6 +94,19 @@ def test_a_score_says_what_it_is_and_leads_to_its_worst_cell(board: Board, text:
     assert f"as {row.privacy.worst.threat}, on {row.privacy.worst.problem}" in find(browser, "#cell").text
 
 
+def test_bold_names_are_the_pareto_front(board: Board, text: str, show: Open) -> None:
+    bold = {
+        a.text.removesuffix(" (no defense)")[:25] for a in show(text).find_elements("css selector", "#drawing a.best")
+    }
+    places = {r.defense: [r.score(axis).level for axis in AXES] for r in rank_defenses(board) if r.rank}
+    assert bold == {
+        name[:25]
+        for name, mine in places.items()
+        if not any(other != mine and all(a >= b for a, b in zip(other, mine, strict=True)) for other in places.values())
+    }
+    assert 0 < len(bold) < len(places)
+
+
 def test_a_name_leads_to_its_defense(text: str, show: Open) -> None:
     browser = show(text)
     (name,) = [a for a in browser.find_elements("css selector", "#drawing a.name") if a.text == "two-stage"]

@@ -38,8 +38,8 @@ def test_membership_is_printed_with_interval_and_chance(tmp_path: Path, capsys: 
         "Without any attack: AUC 0.5. Candidates: ",
         " a cell and seed, half of them members.",
         "Verdict. joint-membership tells who was in a batch under dbcl with AUC 0.",
-        ", in the form that its paper tried. Matched through the protocol, it is AUC 0.",
-        "Without a defense, it is AUC 0.",
+        ", matched through the protocol. Without a defense, it is AUC 0.",
+        "In the form that its paper tried, it is AUC 0.",
         "Chance is 0.5.",
     ):
         assert said in out
@@ -52,8 +52,10 @@ def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.Ca
     out = " ".join(run("last-layer-label", tmp_path, capsys).split())
     assert "guessing by the classes' frequencies names" in out
     assert "Labels: 24 a cell and seed." in out
-    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % (86 to 100 %) as the server and" in out
-    assert "Matched through the protocol, it is 100 % (86 to 100 %) as any party. Without a defense, it is 100 %" in out
+    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % (86 to 100 %) as any party" in out
+    assert (
+        "100 % (86 to 100 %) as any party, matched through the protocol. Without a defense, it is 100 % (86 to" in out
+    )
     assert "Classes' frequencies alone give" in out
 
 
@@ -79,8 +81,8 @@ def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys:
         "a constant's",
         "Rounds looked at: 6 a cell and seed.",
         "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
-        ", in the form that its paper tried. Read with the protocol in mind, it is",
-        "Without a defense, it is 100 % (99 to 100 %) (a constant: ",
+        ", read with the protocol in mind. Without a defense, it is 100 % (99 to 100 %) (a constant: ",
+        "In the form that its paper tried, it is",
     ):
         assert said in out
     assert "matched through the protocol" not in out
@@ -302,6 +304,6 @@ def test_a_run_of_reasons_alone_ends_in_order(
 def test_a_verdict_on_fedavg_tells_the_forms_apart_where_they_differ() -> None:
     told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
     said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
-    assert "AUC 0.80 (0.70 to 0.90) as the server. Chance" in said
+    assert "AUC 0.80 (0.70 to 0.90) as the server. In the form that its paper tried, it is AUC 0.60" in said
     same = [record(form=form, defense="fedavg", metrics=auc(0.8)) for form in ("paper", "adaptive")]
     assert "its paper tried" not in verdict(table(same, "fedavg"), same, "fedavg", "lira")
