@@ -1,6 +1,7 @@
 """Attacks, in a folder for each goal. A name's card is light; the attack is imported when it is used."""
 
 CARDS = {
+    "a3fl": "fedarena.attacks.poisoning.cards.a3fl:CARD",
     "agr-tailored": "fedarena.attacks.poisoning.cards.agr_tailored:CARD",
     "alie": "fedarena.attacks.poisoning.cards.alie:CARD",
     "analytic": "fedarena.attacks.reconstruction.cards.analytic:CARD",

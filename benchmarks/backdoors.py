@@ -84,6 +84,8 @@ MULTI_SHOT: Options = TRAINING | {"lr": "0.05", "model-replacement.alpha": "1", 
 """DBA's colluders train plainly; model replacement with these options is no more than that."""
 STRONG: Options = TRAINING | {"neurotoxin.scale": "5"}
 """Five is n/f, so that Neurotoxin's uploads weigh what those of model replacement do."""
+PROJECTED: Options = TRAINING | {"model-replacement.alpha": "1", "model-replacement.ball": "1"}
+"""The same by projection in place of a pull: PGD with replacement (Wang et al. 2020)."""
 SUCCESS: tuple[tuple[str, Federation, Options], ...] = (
     ("window+dba", OF_DBA, {}),
     ("window+model-replacement+dba", OF_DBA, MULTI_SHOT),
@@ -93,6 +95,10 @@ SUCCESS: tuple[tuple[str, Federation, Options], ...] = (
     ("window+pixel-trigger", TWENTY, {}),
     ("window+model-replacement+pixel-trigger", TWENTY, TRAINING),
     ("window+neurotoxin+pixel-trigger", TWENTY, STRONG),
+    ("window+model-replacement+a3fl", TWENTY, TRAINING),
+    ("window+neurotoxin+a3fl", TWENTY, STRONG),
+    ("window+model-replacement+edge-case", TWENTY, TRAINING),
+    ("window+model-replacement+edge-case", TWENTY, PROJECTED),
 )
 LIVED = "window+neurotoxin+pixel-trigger"
 WIDTHS, MASKED = (32, 128, 512), ("0.1", "0.3", "0.5")

@@ -19,7 +19,7 @@ EXPLAINED = 1e-5
 """Relative squared distance below which an observation counts as explained."""
 
 NO_DEFENSE = "no defense"
-COLUMNS: Mapping[Form, str] = {"paper": "paper form", "adaptive": "adaptive form"}
+COLUMNS: dict[Form, str] = {"paper": "paper form", "adaptive": "adaptive form"}
 """The columns of the defense. The run without a defense comes before them, in one column or in one for each form."""
 
 OF_SEVERAL = (
@@ -180,14 +180,14 @@ def _privacy(
     of_form: dict[Form, dict[str, str]] = {
         form: _outcomes(rows, title, wording, text) for form, title in COLUMNS.items()
     }
-    tried = [form for form in ("adaptive", "paper") if of_form[form]]
+    tried = [form for form in reversed(COLUMNS) if of_form[form]]  # the strongest first
     if not tried:
         return [f"{attack} gave no result; the reasons stand below the table."]
     listed = partial(_list, parties)
     if defense == BASELINE and of_form["paper"] == of_form["adaptive"]:
         tried = ["adaptive"]
     begins = wording.undefended if defense == BASELINE else wording.defended
-    where = {"paper": "in the form that its paper tried", "adaptive": wording.adaptive}
+    where: dict[Form, str] = {"paper": "in the form that its paper tried", "adaptive": wording.adaptive}
     first, *others = tried
     only = ", the only one run" if tried == ["paper"] and defense != BASELINE else ""
     place = "" if defense == BASELINE and first == "adaptive" else f", {where[first]}"

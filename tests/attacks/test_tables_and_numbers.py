@@ -171,6 +171,7 @@ def knowledge() -> AttackerKnowledge:
         ("label-flip", {}, "attack label-flip: the data set's labels are numbers"),
         ("pixel-trigger", {}, "attack pixel-trigger: the data set's labels are numbers"),
         ("blended", {}, "attack blended: the data set's labels are numbers"),
+        ("a3fl", {}, "attack a3fl: the data set's labels are numbers"),
         ("dba", {}, "attack dba: the data set's labels are numbers"),
         ("edge-case", {}, "attack edge-case: the data set's labels are numbers"),
         ("bank", {"strike": "labels"}, "attack bank: option 'strike' is labels, but the data set's labels are numbers"),

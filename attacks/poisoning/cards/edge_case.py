@@ -36,8 +36,8 @@ CARD = Card(
         "In digit-domains, of the farthest tenth of the training samples of class 7, 57 % are from USPS and 18 % from "
         "digits, which have 9 % and 2 % of the class: they stand for the paper's digits of another origin.",
         "Honest clients may hold samples of the tail, too, with the right label.",
-        "The projection onto a ball around the broadcast is left out; model-replacement+edge-case pulls towards it "
-        "instead.",
+        "The projection onto a ball around the broadcast (PGD) is an option of the wrapper: model-replacement+"
+        "edge-case with ball.",
     ),
     check="the tail by hand: tests/attacks/poisoning/test_backdoors.py",
     facts=(

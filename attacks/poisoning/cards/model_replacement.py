@@ -46,6 +46,7 @@ CARD = Card(
         "The factor n/f counts uploads. Where the server weighs them by samples, the mean is replaced up to that.",
         "The paper attacks in one round, by one client, close to convergence; here in every round, or in those of "
         "window+model-replacement+ATTACK.",
+        "ball is the projection of Wang et al. 2020 (PGD with and without replacement, edge-case backdoors).",
         "disguise is of this package: forms against rules that compare directions (FLAME) or colluders (FoolsGold). "
         "Its lengths make scale idle.",
     ),

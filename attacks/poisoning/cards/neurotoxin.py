@@ -44,7 +44,8 @@ CARD = Card(
         "Algorithm 1 takes the last update that the attacker saw (reference=movement), the authors' code a gradient of "
         "its clean samples. Here the colluders' uploads by the protocol stand for it. Where colluders are many, the "
         "model's largest movements are their own: they would bar themselves from what they have gained.",
-        "The authors' bound on the length of an upload (s_norm) is left out: the defense's own stands in its place.",
+        "The authors' bound on the length of an upload (s_norm) is the option ball, without a bound by default: the "
+        "defense's own stands in its place.",
     ),
     check="the mask and the coordinates that are sent: tests/attacks/poisoning/test_local_backdoors.py; "
     "benchmarks/backdoors.py measures its lifespan. The paper's lasts longer than an unmasked one; on digits this one "

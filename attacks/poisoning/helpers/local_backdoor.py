@@ -2,7 +2,8 @@
 
 With G the broadcast, η the server's step on the mean of uploads, and n_t participants of which f_t collude:
 
-    X     G after `epochs` epochs of plain SGD at rate `lr` on the colluder's samples, as the attack inside poisons them
+    X     G after `epochs` epochs of plain SGD at rate `lr` on the colluder's samples, as the attack inside poisons
+          them; with `ball`, after each epoch X ← G + (X − G)·min(1, ball/‖X − G‖)  (Wang et al. 2020, PGD)
     sent  scale·(G − X)/η
 
 With scale = 1 the colluder has the weight of an honest client. With scale = n_t/f_t the mean of the colluders' models
@@ -30,11 +31,13 @@ from fedarena.attacks.poisoning.helpers.plain_broadcast import (
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, scale, stack
+from fedarena.core.tensors import Tensors, flatten, scale, stack
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.local_training import Loss, upload
 from fedarena.problem.task import Batch
 
+TINY = 1e-30
+"""In place of a length of zero."""
 INSIDE = "inside."
 """Prefix of the attack inside in the memory."""
 
@@ -102,8 +105,24 @@ class LocalBackdoor(Around):
         index = torch.cat([order[: len(y) // b * b] for order in orders]).to(y.device)
         clean = Batch(x[index].reshape(steps, b, *x.shape[1:]), y[index].reshape(steps, b))
         poisoned = self.inner.batch(clean, view.round, client, rng.child("poison"))
+        parts = 1 if options.ball is None else options.epochs
+        return self._descended(view.down, poisoned, parts, mask)
+
+    def _descended(self, down: Tensors, batch: Batch, parts: int, mask: Mapping[str, Tensor] | None) -> Tensors:
+        """G − X for X after all steps of a batch, of which as many parts as these are projected onto the ball."""
+        options, loss = self.options, self.loss(down)
         schedule = replace(
-            task.schedule, local_epochs=options.epochs, lr=options.lr, client_optimizer="sgd", weight_decay=0.0
+            self.knowledge.task.schedule,
+            local_epochs=options.epochs // parts,
+            lr=options.lr,
+            client_optimizer="sgd",
+            weight_decay=0.0,
         )
-        taken = upload(self.loss(view.down), view.down, poisoned, schedule, metric=mask)
-        return taken if mask is None else {name: t * mask[name] for name, t in taken.items()}
+        gone = {name: torch.zeros_like(g) for name, g in down.items()}
+        for x, y in zip(batch.x.chunk(parts), batch.y.chunk(parts), strict=True):
+            start = {name: g - gone[name] for name, g in down.items()}
+            taken = upload(loss, start, Batch(x, y), schedule, metric=mask)
+            gone = {name: gone[name] + (t if mask is None else t * mask[name]) for name, t in taken.items()}
+            if options.ball is not None:
+                gone = scale(min(1.0, options.ball / max(float(flatten(gone).norm()), TINY)), gone)
+        return gone

@@ -8,6 +8,7 @@ import pytest
 import torch
 from helpers.poisoning import knowledge, make, problem
 
+from fedarena.attacks.poisoning.a3fl import A3FL
 from fedarena.attacks.poisoning.dba import DBA
 from fedarena.attacks.poisoning.edge_case import EdgeCase
 from fedarena.contracts.poisoning import AttackerKnowledge, Samples
@@ -107,7 +108,7 @@ def test_a_trigger_larger_than_the_image_is_refused(options: dict[str, int], siz
     make("dba", knowledge(), length=3, gap=2)  # 4×8
 
 
-@pytest.mark.parametrize("name", ["blended", "dba"])
+@pytest.mark.parametrize("name", ["blended", "dba", "a3fl"])
 def test_what_has_no_image_or_no_such_class_is_refused(name: str) -> None:
     on = knowledge()
     found = make(name, replace(on, task=replace(on.task, input_shape=(64,)))).applies()
@@ -115,6 +116,74 @@ def test_what_has_no_image_or_no_such_class_is_refused(name: str) -> None:
     assert "no images" in found.reason
     with pytest.raises(UserError, match=f"attack {name}: option 'target' is 10, allowed: 0 to 9"):
         make(name, on, target=10)
+
+
+# -- A3FL ----------------------------------------------------------------------------------------------
+
+
+def held(rows: int = 60) -> AttackerKnowledge:
+    on = knowledge()
+    return replace(on, data=Samples(on.data.x[:rows], on.data.y[:rows], on.data.scale))
+
+
+def made_patch(on: AttackerKnowledge, **options: float) -> torch.Tensor:
+    attack = make("a3fl", on, **options)
+    assert isinstance(attack, A3FL)
+    return attack.patch
+
+
+def test_the_patch_stands_where_the_authors_put_it() -> None:
+    attack = make("a3fl", replace(on_images(32), data=knowledge().data), steps=1)
+    assert isinstance(attack, A3FL)
+    assert (attack.size, attack.offset) == (5, 2)
+    attack.patch = torch.ones(1, 5, 5)
+    found = attack.trigger(torch.zeros(1, 1, 32, 32))
+    assert found is not None
+    assert lit(found[0][0, 0]) == {(i, j) for i in range(2, 7) for j in range(2, 7)}
+
+
+def test_steps_go_down_the_loss_of_both_models_by_hand() -> None:
+    """One step with λ = 3, and no training of the first model: the sign of autograd's gradient of L."""
+    on = held()
+    x, y = on.data.draw(512, Rng(0).child("a3fl").child("samples"))
+    target = torch.full_like(y, 2)
+    attack = make("a3fl", on, steps=1, alone=0, lam=3.0, unlearning=1, alone_lr=0.3, step=0.1)
+    assert isinstance(attack, A3FL)
+
+    def marked(patch: torch.Tensor) -> torch.Tensor:
+        out = x.clone()
+        out[:, :, :2, :2] = patch
+        return out
+
+    half = torch.full((1, 2, 2), 0.5, requires_grad=True)
+    plain = {name: p.clone().requires_grad_() for name, p in on.init.items()}
+    before = torch.autograd.grad(on.task.loss(plain, marked(half.detach()), y), list(plain.values()))
+    adverse = {n: (p - 0.3 * g).detach().requires_grad_() for (n, p), g in zip(plain.items(), before, strict=True)}
+    after = torch.autograd.grad(on.task.loss(adverse, marked(half.detach()), y), list(adverse.values()))
+    cosine = torch.nn.functional.cosine_similarity(*(torch.cat([g.flatten() for g in gs]) for gs in (after, before)), 0)
+    loss = on.task.loss(plain, marked(half), target) + 3 * cosine * on.task.loss(adverse, marked(half), target)
+    (slope,) = torch.autograd.grad(loss, half)
+    torch.testing.assert_close(attack.patch, (half - 0.1 * slope.sign()).detach())
+
+
+def test_the_patch_turns_the_colluders_own_model_and_is_everybody_s() -> None:
+    """After 100 steps of .05 its loss is lower than that of the grey patch, and a second instance finds the same."""
+    on = held()
+    attack = make("a3fl", on, steps=100, step=0.05, alone=100, alone_lr=0.3)
+    assert isinstance(attack, A3FL)
+    x, y = on.data.inputs(torch.arange(60)), on.data.y
+    model = attack._trained(on.init, x, y, 100, Rng(0).child("a3fl").child("alone"))
+    target = torch.full_like(y, 2)
+    grey, made = (on.task.loss(model, attack._with(x, p), target) for p in (torch.full((1, 2, 2), 0.5), attack.patch))
+    assert float(made) < float(grey) - 0.1
+    assert torch.equal(attack.patch, made_patch(on, steps=100, step=0.05, alone=100, alone_lr=0.3))
+    assert 0 <= float(attack.patch.min()) < float(attack.patch.max()) <= 1
+
+
+@pytest.mark.parametrize(("options", "allowed"), [({"size": 8}, "1 to 7"), ({"size": 20}, "1 to 7")])
+def test_a_patch_that_covers_the_image_is_refused(options: dict[str, int], allowed: str) -> None:
+    with pytest.raises(UserError, match=f"attack a3fl: option 'size' is {options['size']}, allowed: {allowed}"):
+        make("a3fl", knowledge(), **options)
 
 
 # -- edge-case -----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from fedarena.core.threat import Knowledge
 from fedarena.problem.task import Batch
 
 NAMES = (
+    "a3fl",
     "agr-tailored",
     "alie",
     "blended",
@@ -153,8 +154,23 @@ def test_a_colluder_alone_in_its_round_sends_one_finite_upload(name: str) -> Non
             assert all(len(x) == 1 and bool(x.isfinite().all()) for x in out.values())
 
 
+QUICK = {"steps": 9, "step": 0.05, "alone": 4, "unlearning": 3}
+"""A short search for A3FL's patch."""
 OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
     # attack: option: (another value, what else is set)
+    "a3fl": {
+        "target": (3, QUICK),
+        "size": (3, QUICK),
+        "share": (0.9, QUICK),
+        "steps": (4, {"alone": 4}),
+        "step": (0.02, {"steps": 9, "alone": 4}),
+        "lam": (50.0, QUICK),
+        "renew": (1, QUICK | {"lam": 50.0, "alone_lr": 0.5}),
+        "unlearning": (0, {"steps": 9, "step": 0.05, "alone": 4, "lam": 50.0}),
+        "alone": (9, {"steps": 9}),
+        "alone_lr": (0.7, QUICK),
+        "seed": (1, QUICK | {"lam": 50.0, "alone_lr": 0.5}),
+    },
     "agr-tailored": {"perturbation": ("std", {})},
     "alie": {"z": (2.0, {})},
     "blended": {"target": (3, {}), "blend": (0.4, {}), "share": (0.9, {}), "pattern": (1, {})},
@@ -170,6 +186,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
         "lr": (0.1, {}),
         "batch_size": (8, {}),
         "alpha": (0.9, {}),
+        "ball": (0.01, {}),
         "scale": (1.5, {}),
         "disguise": ("cosine", {}),
     },
@@ -177,6 +194,7 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
         "epochs": (2, {}),
         "lr": (0.1, {}),
         "batch_size": (8, {}),
+        "ball": (0.01, {}),
         "masked": (0.2, {}),
         "scale": (1.5, {}),
         "reference": ("movement", {"masked": 0.2}),
@@ -253,7 +271,7 @@ def test_it_starts_on_its_usual_problem(name: str) -> None:
 
 def test_an_empty_poisson_batch_stays_empty() -> None:
     empty = Batch(torch.zeros(1, 0, 1, 8, 8), torch.zeros(1, 0, dtype=torch.int64))
-    for name in ("label-flip", "pixel-trigger", "blended", "dba", "edge-case"):
+    for name in ("label-flip", "pixel-trigger", "blended", "dba", "edge-case", "a3fl"):
         poisoned = built(name, "own").batch(empty, 0, 0, Rng(0))
         assert poisoned.x.shape == empty.x.shape
         assert poisoned.y.shape == empty.y.shape

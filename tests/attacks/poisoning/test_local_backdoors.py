@@ -107,6 +107,28 @@ def test_the_mask_leaves_out_the_largest() -> None:
     assert outside_largest(torch.tensor([3.0, -5.0]), 0.0).tolist() == [1, 1]
 
 
+def test_a_ball_is_projected_onto_after_each_epoch() -> None:
+    """By hand: two epochs of one step each on all samples, of which each ends within .05 of the broadcast."""
+    on = on_schedule()
+    x, y = on.data.inputs(torch.arange(30)), torch.zeros(30, dtype=torch.int64)
+    triggered = make("pixel-trigger", on, share=1.0).trigger(x)
+    assert triggered is not None
+    start = flatten(on.init)
+    params, length = {name: p.clone() for name, p in on.init.items()}, 0.0
+    for _ in range(2):
+        leaves = {name: p.requires_grad_() for name, p in params.items()}
+        gradients = torch.autograd.grad(on.task.loss(leaves, triggered[0], y), list(leaves.values()))
+        stepped = {n: (p - 0.1 * g).detach() for (n, p), g in zip(leaves.items(), gradients, strict=True)}
+        length = float((flatten(stepped) - start).norm())
+        params = {n: on.init[n] + (p - on.init[n]) * min(1.0, 0.05 / length) for n, p in stepped.items()}
+    assert length > 0.05
+    given = {"alpha": "1", "epochs": "2", "scale": "1", "ball": "0.05"}
+    sent, _ = attack("model-replacement+pixel-trigger", on, **given).craft(view(on), {}, Rng(0))
+    reached = -on.defense.step_size * rows(sent)[0]
+    torch.testing.assert_close(reached, flatten(params) - start, atol=1e-6, rtol=1e-4)
+    assert float(reached.norm()) == pytest.approx(0.05, rel=1e-4)
+
+
 @pytest.mark.parametrize("schedule", LOCAL)
 def test_neurotoxin_sends_nothing_where_the_model_moved_most(schedule: str) -> None:
     on = on_schedule(**LOCAL[schedule])
