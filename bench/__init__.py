@@ -1,3 +1,56 @@
-"""FedArena: defenses of federated learning meet attacks, limited to what they would really see."""
+"""FedArena: defenses of federated learning meet attacks, limited to what they would really see.
+
+`import fedarena as fa` has the Python API (`fedarena.api`): `fa.run`, `fa.load_board`, `fa.aggregate`, … The names are
+loaded when they are used, so that the import itself is instant.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedarena.api import (
+        Difference,
+        Leaderboard,
+        Records,
+        Results,
+        UserError,
+        aggregate,
+        compare,
+        explain,
+        load_board,
+        methods,
+        read_records,
+        run,
+        run_suite,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Difference",
+    "Leaderboard",
+    "Records",
+    "Results",
+    "UserError",
+    "aggregate",
+    "compare",
+    "explain",
+    "load_board",
+    "methods",
+    "read_records",
+    "run",
+    "run_suite",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'fedarena' has no attribute {name!r}")
+    from fedarena import api
+
+    return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

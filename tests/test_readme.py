@@ -59,3 +59,13 @@ def test_every_page_of_what_was_measured_is_linked_and_has_commands() -> None:
 
 def test_the_first_command_is_the_main_job() -> None:
     assert "python -m pip install . && bench run --defense dbcl --attack dlg\n" in README.read_text()
+
+
+def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reports").symlink_to(ROOT / "reports")
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert (tmp_path / "dlg.png").stat().st_size > 10_000
+    assert len(names["frame"]) == len(names["results"])  # type: ignore[arg-type]

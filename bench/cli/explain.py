@@ -26,6 +26,16 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
+    found = facts(args)
+    if args.json:
+        print(json.dumps(found, indent=2))
+    else:
+        _show(found)
+    return 0
+
+
+def facts(args: argparse.Namespace) -> dict[str, Any]:
+    """Who sees what. Raises UserError."""
     from fedarena.federation import compose
 
     defenses, attacks = compose.defense_cards(args.defense), compose.attack_cards(args.attack)
@@ -36,12 +46,7 @@ def run(args: argparse.Namespace) -> int:
     folder = data_dir(args)
     from fedarena.runs.explain import explain
 
-    facts = explain(problem, defense, attack, folder)
-    if args.json:
-        print(json.dumps(facts, indent=2))
-    else:
-        _show(facts)
-    return 0
+    return explain(problem, defense, attack, folder)
 
 
 def _show(facts: dict[str, Any]) -> None:

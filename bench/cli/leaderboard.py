@@ -165,7 +165,7 @@ def _text(
 
         return to_json(within(board, threats))
     if form == "csv":
-        from fedarena.board.csv import to_csv
+        from fedarena.board.frame import to_csv
         from fedarena.board.threat_filter import within
 
         return to_csv(within(board, threats))

@@ -50,16 +50,21 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run_list(args: argparse.Namespace) -> int:
     """Print every method of one kind or of all. Raises UserError for an unknown kind."""
-    kinds = [_kind(args.kind)] if args.kind else list(KINDS)
-    rows: dict[str, list[dict[str, Any]]] = {kind: list(listed(registry.registries()[kind])) for kind in kinds}
+    rows = rows_of(args.kind)
     if args.json:
         return _print_json(rows)
     console = _console()
-    for kind in kinds:
-        if rows[kind]:
-            console.print(_methods_table(PLURAL[kind], rows[kind]))
+    for kind, some in rows.items():
+        if some:
+            console.print(_methods_table(PLURAL[kind], some))
     console.print("`bench show NAME` prints a method's citation and options.", style="dim", markup=False)
     return 0
+
+
+def rows_of(kind: str | None) -> dict[Kind, list[dict[str, Any]]]:
+    """The rows of one kind or of all. Raises UserError for an unknown kind."""
+    kinds = [_kind(kind)] if kind else list(KINDS)
+    return {kind: list(listed(registry.registries()[kind])) for kind in kinds}
 
 
 def listed(methods: registry.Registry) -> Iterator[dict[str, Any]]:

@@ -27,7 +27,11 @@ from fedarena.problem.spec import read_integer
 
 if TYPE_CHECKING:
     from fedarena.federation.spec import GroupSpec
+    from fedarena.records.results import GroupResult
     from fedarena.runs.pairing import Pairing
+
+Report = Callable[[int, float, str], None]
+"""(index of the training run, share done, what it is doing)."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -69,28 +73,47 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Carry out the command; 1 if a trial failed, else 0."""
     pairing, groups = plan(args)
-    folder = Path(args.out)
-    from fedarena import goals
-    from fedarena.cli.output.pairing import draw, show
-    from fedarena.core.files import prepare_folder
-    from fedarena.records.store import write
-    from fedarena.runs.engine import run_groups
-    from fedarena.runs.executors import usual_jobs
-
-    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
-    prepare_folder(folder)
-    prepare_folder(folder / "records")
+    jobs, folder = jobs_of(args), Path(args.out)
     with progress_bars(groups, args.quiet) as report:
-        results = run_groups(groups, jobs, report, lambda records, pictures: write(records, pictures, folder))
+        results = measure(groups, jobs, folder, report)
+    from fedarena import goals
+    from fedarena.cli.output.pairing import WIDTH, drawn, show, show_files
+    from fedarena.cli.output.terminal import Terminal
+    from fedarena.core.text.figures import save_png
+
     records = [record for result in results for record in result.records]
     defense, attack, goal = pairing.defense.label, pairing.attack.label, goals.of_attack(pairing.attack)
-    path = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png"
-    picture = draw(goal.figure(results, defense, attack), path)
+    picture = None
+    if (figure := goal.figure(results, defense, attack)) is not None:
+        picture = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png"
+        save_png(drawn(figure), picture)
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))
     else:
-        show(goal.table(records, defense, attack), records, defense, attack, folder, picture)
+        console = Terminal(width=None if sys.stdout.isatty() else WIDTH)
+        show(console, goal.table(records, defense, attack), records, defense, attack)
+        show_files(console, records, folder, picture)
     return 1 if any(r["status"] == "failed" for r in records) else 0
+
+
+def jobs_of(args: argparse.Namespace) -> int:
+    """The number of worker processes. Raises UserError."""
+    from fedarena.runs.executors import usual_jobs
+
+    return usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
+
+
+def measure(groups: Sequence[GroupSpec], jobs: int, folder: Path | None, report: Report) -> list[GroupResult]:
+    """Run the groups. Each trial's records and pictures are written at once, where there is a folder for them."""
+    from fedarena.core.files import prepare_folder
+    from fedarena.records.store import write
+    from fedarena.runs.engine import run_groups
+
+    if folder is None:
+        return run_groups(groups, jobs, report)
+    prepare_folder(folder)
+    prepare_folder(folder / "records")
+    return run_groups(groups, jobs, report, lambda records, pictures: write(records, pictures, folder))
 
 
 def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
@@ -135,7 +158,7 @@ class progress_bars:  # noqa: N801  (used like a function)
     def __init__(self, groups: Sequence[GroupSpec], quiet: bool) -> None:
         self.groups, self.quiet = groups, quiet
 
-    def __enter__(self) -> Callable[[int, float, str], None]:
+    def __enter__(self) -> Report:
         if self.quiet:
             return lambda i, share, text: None
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -129,6 +129,11 @@ def _doubts(args: argparse.Namespace, suite: Suite, plan: Plan, store: Store) ->
 
 def run_run(args: argparse.Namespace) -> int:
     """Run the suite; 1 if a trial failed or was given up, otherwise 0. Raises UserError if no trial can be run."""
+    return _close(args, *measure(args))
+
+
+def measure(args: argparse.Namespace) -> tuple[Suite, Plan, Path, Outcome]:
+    """Run what is missing of the suite. Raises UserError if no trial can be run."""
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
@@ -147,7 +152,7 @@ def run_run(args: argparse.Namespace) -> int:
         require_trials(plan)
         with progress(args.quiet, "trials") as report_progress:
             outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, report_progress, _warn)
-    return _close(args, suite, plan, folder, outcome)
+    return suite, plan, folder, outcome
 
 
 def _warn(note: str) -> None:

@@ -8,7 +8,7 @@ from helpers.suite import measure
 
 from fedarena.board import markdown
 from fedarena.board.board import Board
-from fedarena.board.csv import to_csv
+from fedarena.board.frame import to_csv
 from fedarena.board.leaderboard import render
 from fedarena.board.load import load_board
 from fedarena.board.page import html

@@ -23,8 +23,8 @@ LAYERS = (
     ("runs",),
     ("board",),
     ("reproduce",),
-    ("api",),
     ("cli",),
+    ("api",),
 )
 """Parts of the package, bottom up. A part imports what stands above its line here, and nothing beside or below it."""
 

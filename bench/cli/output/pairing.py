@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
 from fedarena.goals.by_client import by_client
-from fedarena.goals.pairing_table import CellText, Figure, Images, PairingTable, Panels
+from fedarena.goals.pairing_table import CellText, Images, PairingTable, Panels
+from fedarena.goals.pairing_table import Figure as Content
 from fedarena.goals.promises import promises
 from fedarena.records.schema import Record
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
-    """Print which defense met which attack on which problem. Returns the console for further output."""
-    console = Terminal(width=None if sys.stdout.isatty() else 110)
+WIDTH = 110
+"""Columns where output goes to a file or a page."""
+
+
+def _heading(console: Console, records: Sequence[Record], defense: str, attack: str) -> None:
+    """Print which defense met which attack on which problem."""
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
     local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"
@@ -43,14 +48,11 @@ def heading(records: Sequence[Record], defense: str, attack: str) -> Console:
         console.print(f"[bold]Marked[/bold] ({', '.join(runs)}): {mark}.", highlight=False)
     if problem["data"]["subset"]:
         console.print(f"Data: a subset, {problem['data']['subset']}.", highlight=False)
-    return console
 
 
-def show(
-    table: PairingTable, records: Sequence[Record], defense: str, attack: str, folder: Path, picture: Path | None
-) -> None:
-    """Print the table, its sentences and notes, and where the files are."""
-    console = heading(records, defense, attack)
+def show(console: Console, table: PairingTable, records: Sequence[Record], defense: str, attack: str) -> None:
+    """Print the table, its sentences and notes, and the verdict."""
+    _heading(console, records, defense, attack)
     view = Table(box=box.SIMPLE_HEAD, show_lines=True)
     for column in (table.title, *table.columns):
         view.add_column(column)
@@ -62,6 +64,10 @@ def show(
     for sentence in filter(None, (*table.sentences, by_client(records), promises(records, defense))):
         console.print(sentence, markup=False, highlight=False)
     console.print(f"\n[bold]Verdict.[/bold] {table.verdict}", highlight=False)
+
+
+def show_files(console: Console, records: Sequence[Record], folder: Path, picture: Path | None) -> None:
+    """Print where the files are."""
     console.print(
         f"Records: {folder / 'records'} ({plural(len(records), 'file')})", markup=False, highlight=False, soft_wrap=True
     )
@@ -73,14 +79,10 @@ def _text(cell: CellText) -> str:
     return "\n".join([*cell.lines, *([f"[dim]by {cell.reading}[/dim]"] if cell.reading else [])])
 
 
-def draw(figure: Figure | None, path: Path) -> Path | None:
-    """Write a figure as a PNG. Returns its path; None if there is no figure."""
-    if figure is None:
-        return None
-    if isinstance(figure, Images):
-        gallery(figure.strips, figure.title, path)
-    elif isinstance(figure, Panels):
-        panels(figure.rows, figure.title, path)
-    else:
-        curves(figure.lines, figure.title, figure.x, figure.y, path)
-    return path
+def drawn(content: Content) -> Figure:
+    """A goal's picture as a figure."""
+    if isinstance(content, Images):
+        return gallery(content.strips, content.title)
+    if isinstance(content, Panels):
+        return panels(content.rows, content.title)
+    return curves(content.lines, content.title, content.x, content.y)

@@ -1,4 +1,4 @@
-"""Figures as PNG files: rows of images, curves, and panels of curves, drawn without pyplot and its global state."""
+"""Figures: rows of images, curves, and panels of curves, drawn without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Strip:
     gap: bool = False
 
 
-def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10) -> None:
-    """Write rows of images, grey or in colour, as a PNG."""
+def gallery(strips: Sequence[Strip], heading: str, columns: int = 10) -> Figure:
+    """Rows of images, grey or in colour."""
     from matplotlib.figure import Figure
 
     heights = [0.25 if s.gap else 0.0 for s in strips]
@@ -61,7 +61,7 @@ def gallery(strips: Sequence[Strip], heading: str, path: Path, columns: int = 10
             axes.imshow(picture.squeeze(-1) if picture.shape[-1] == 1 else picture, cmap="gray", vmin=0, vmax=1)
             axes.set_axis_off()
         top -= 0.78
-    save_png(figure, path)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ SHADES = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 """Okabe and Ito's colours, distinct to the colour-blind; line styles distinguish curves without colour."""
 
 
-def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> None:
-    """Write curves over a common axis as a PNG."""
+def curves(lines: Sequence[Line], heading: str, x: str, y: str) -> Figure:
+    """Curves over a common axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), dpi=110, layout="constrained")
@@ -118,14 +118,14 @@ def curves(lines: Sequence[Line], heading: str, x: str, y: str, path: Path) -> N
     axes.set_title(heading, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    save_png(figure, path)
+    return figure
 
 
 MARKERS = ("o", "s", "^", "D", "v", "x")
 
 
-def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
-    """Write panels in rows and columns with one legend as a PNG. Curves of one name look the same in all panels."""
+def panels(rows: Sequence[Sequence[Panel]], heading: str) -> Figure:
+    """Panels in rows and columns with one legend. Curves of one name look the same in all panels."""
     from matplotlib.figure import Figure
 
     columns = max(len(row) for row in rows)
@@ -163,4 +163,4 @@ def panels(rows: Sequence[Sequence[Panel]], heading: str, path: Path) -> None:
     figure.suptitle(heading, fontsize=10)
     legend = [handles[name] for name in names]
     figure.legend(legend, names, loc="outside lower center", ncols=min(3, len(names)), fontsize=8)
-    save_png(figure, path)
+    return figure

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedarena import goals
-from fedarena.core.text.figures import Line, Panel, panels
+from fedarena.core.text.figures import Line, Panel, panels, save_png
 from fedarena.core.text.numbers import Mean, mean
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
@@ -167,7 +167,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     likeness = panel("images", "SSIM", lines("ssim") + lines("prior_mean_ssim", MEAN))
     likeness += panel("images", "PSNR in dB", lines("psnr") + lines("prior_mean_psnr", MEAN), unit=False)
     heading = "dp-sgd on digits, server, adaptive form; bars: 95 % intervals over seeds"
-    panels([row for row in (upper, likeness) if row], heading, path)
+    save_png(panels([row for row in (upper, likeness) if row], heading), path)
 
 
 TABLE = Table(setting=SETTING, pieces=tuple(POINTS), rows=rows, measured=MEASURED, compact=compact, draw=draw)

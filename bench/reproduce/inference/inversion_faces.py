@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core import registry
-from fedarena.core.text.figures import Strip, gallery
+from fedarena.core.text.figures import Strip, gallery, save_png
 from fedarena.core.threat import Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
@@ -267,7 +267,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             strips.append(Strip(f"{before}\nclass means", unpacked(row["originals"]), gap=bool(strips)))
         title = f"{row['defense']}, {row['party']}\n{row['attack']}: {row['recognised']:.0%} recognised"
         strips.append(Strip(title, unpacked(row["portraits"])))
-    gallery(strips, f"model inversion, seed {rows[0]['seed']}", path, SHOWN)
+    save_png(gallery(strips, f"model inversion, seed {rows[0]['seed']}", SHOWN), path)
 
 
 TABLE = Table(setting=SETTING, pieces=tuple(PAIRINGS), rows=rows, measured=MEASURED, compact=compact, draw=draw)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.core import registry
-from fedarena.core.text.figures import Strip, gallery
+from fedarena.core.text.figures import Strip, gallery, save_png
 from fedarena.core.threat import Threat
 from fedarena.federation.spec import GroupSpec, MethodSpec
 from fedarena.goals.metrics.image_similarity import ssim
@@ -239,7 +239,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     for row in (r for r in rows if r["seed"] == rows[0]["seed"]):
         strips.append(Strip(row["images"].replace(", ", ",\n", 1), as_images(row["originals"]), gap=True))
         strips.append(Strip(f"recovered {100 * row['recovered']:.0f} %", as_images(row["guesses"])))
-    gallery(strips, "Inverting Gradients, initial parameters: originals, and what the server reads", path)
+    save_png(gallery(strips, "Inverting Gradients, initial parameters: originals, and what the server reads"), path)
 
 
 def as_bytes(images: Tensor) -> list[Any]:

@@ -1,38 +1,46 @@
-"""A board as CSV: one row for each clean run, reference and cell, with everything that the board holds about it."""
+"""A board as a table: one row for each clean run, reference and cell, with everything that the board holds about it."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedarena.board.board import Board, BoardCell, BySeed, CleanRun
 from fedarena.board.references import Reference, references
 from fedarena.core.text.numbers import mean
 from fedarena.core.text.printable import printable
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 PLACE = ("problem", "defense", "attack", "axis", "goal", "party", "form", "knows")
 RESULT = ("status", "reason", "reading", "found_by", "counts", "excluded")
 COSTS = ("bytes_up", "bytes_down", "relative_seconds", "peak_bytes")
 
 
-def to_csv(board: Board) -> str:
-    """The table, RFC 4180.
+def to_frame(board: Board) -> DataFrame:
+    """The table.
 
     Clean runs have axis `utility` and their utility as score. So have the references without a federation, which stand
     under their names in place of a defense's: `reference` is their status and 0 their utility by definition. `half` is
-    the half-width of the 95 % interval over seeds, empty for fewer than two. Columns `score 0`, `status 0`, `key 0` …
-    are by seed, columns `metric …` are means over seeds. Text that a spreadsheet would take for a formula begins with
-    an apostrophe.
+    the half-width of the 95 % interval over seeds, missing for fewer than two. Columns `score 0`, `status 0`, `key 0` …
+    are by seed, columns `metric …` are means over seeds.
     """
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, _columns(board), restval="", lineterminator="\r\n")
-    writer.writeheader()
+    return _table(board).infer_objects()
+
+
+def to_csv(board: Board) -> str:
+    """The table as CSV, RFC 4180. Text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return str(_table(board).map(_safe).to_csv(index=False, lineterminator="\r\n"))
+
+
+def _table(board: Board) -> DataFrame:
+    """The table with every number as it is: a column of integers and gaps has no fractions."""
+    from pandas import DataFrame
+
     beside = [row for r in references(board, [p.name for p in board.problems]) for row in _reference(r)]
-    for row in (*(_clean_run(run) for run in board.clean_runs), *beside, *(_cell(c) for c in board.cells)):
-        writer.writerow({name: _safe(value) for name, value in row.items()})
-    return buffer.getvalue()
+    rows = [*(_clean_run(run) for run in board.clean_runs), *beside, *(_cell(c) for c in board.cells)]
+    return DataFrame(rows, columns=_columns(board), dtype=object)
 
 
 def _columns(board: Board) -> list[str]:
@@ -56,13 +64,19 @@ def _clean_run(run: CleanRun) -> dict[str, Any]:
     row = {name: getattr(run, name) for name in ("problem", "defense", "status", "reason", "command")}
     row |= _scores(run.utility)
     row |= {"accuracy": mean(list(run.accuracy.values())).value} if run.accuracy else {}
-    row |= {name: "" if (value := getattr(run, name)) is None else value for name in COSTS}
+    row |= {name: getattr(run, name) for name in COSTS}
     return {**row, "axis": "utility", "guarantees": _pairs(run.guarantees), "marks": "; ".join(run.warnings)}
 
 
 def _reference(reference: Reference) -> list[dict[str, Any]]:
     """A reference on each of its problems."""
-    about = {"defense": reference.name, "axis": "utility", "status": "reference", "reason": reference.title, "score": 0}
+    about = {
+        "defense": reference.name,
+        "axis": "utility",
+        "status": "reference",
+        "reason": reference.title,
+        "score": 0.0,
+    }
     return [
         {**about, "problem": problem, "accuracy": reached.value, "seeds": reached.seeds}
         for problem, reached in reference.accuracy.items()
@@ -73,7 +87,7 @@ def _scores(scores: BySeed) -> dict[str, Any]:
     if not scores:
         return {"seeds": 0}
     m = mean(list(scores.values()))
-    return {"score": m.value, "half": "" if m.half is None else m.half, "seeds": m.seeds} | _by_seed("score", scores)
+    return {"score": m.value, "half": m.half, "seeds": m.seeds} | _by_seed("score", scores)
 
 
 def _by_seed(what: str, values: Mapping[int, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from helpers.big_board import big_board
 from helpers.board import make_board, make_cell, with_references, without_references
 
 from fedarena.board.board import Board
-from fedarena.board.csv import to_csv
+from fedarena.board.frame import to_csv
 from fedarena.core.text.numbers import mean
 
 
@@ -47,7 +47,7 @@ def test_references_and_reasons_for_exclusion_have_their_place() -> None:
     cell = make_cell(counts=False, excluded="untuned: z")
     rows = read_all(with_references(make_board([cell]), 0.75))
     found = [(r["defense"], r["problem"], r["accuracy"], r["score"]) for r in rows if r["status"] == "reference"]
-    assert found == [("constant", "digits", "0.1", "0"), ("local-only", "digits", "0.75", "0")]
+    assert found == [("constant", "digits", "0.1", "0.0"), ("local-only", "digits", "0.75", "0.0")]
     assert (rows[-1]["counts"], rows[-1]["excluded"]) == ("False", "untuned: z")
     assert float(rows[0]["accuracy"]) == pytest.approx(0.91)
 

@@ -1,0 +1,93 @@
+"""Aggregation rules as functions: the rule's own result, in the kind of what was given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fedarena.contracts.aggregator import Call, Wrapper
+from fedarena.core import registry
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.federation import compose
+from fedarena.federation.rule_function import aggregate
+
+X = torch.randn(12, 6, generator=torch.Generator().manual_seed(0))
+DRAWN = "bucketing+median"
+
+
+def by_the_contract(name: str, x: torch.Tensor, f: int, seed: int = 0) -> torch.Tensor:
+    rule = compose.make_rule(compose.parse_defense(name).rest)
+    assert rule is not None
+    return rule(x, Call(weights=torch.ones(len(x)), f=f, memory={}, rng=Rng(seed))).vector
+
+
+@pytest.mark.parametrize("name", ["krum", "nnm+krum", "trimmed-mean", "geometric-median", DRAWN])
+def test_it_is_what_the_rule_gives(name: str) -> None:
+    assert torch.equal(aggregate(name, X, 2), by_the_contract(name, X, 2))
+
+
+def test_arrays_lists_and_state_dicts_give_their_own_kind() -> None:
+    wanted = by_the_contract("nnm+krum", X, 2)
+    array = aggregate("nnm+krum", X.numpy(), 2)
+    assert isinstance(array, np.ndarray)
+    assert array.dtype == np.float32
+    np.testing.assert_array_equal(array, wanted.numpy())
+    assert torch.equal(aggregate("nnm+krum", list(X), 2), wanted)
+    layers = [{"w": row[:4].reshape(2, 2), "b": row[4:]} for row in X]
+    made = aggregate("nnm+krum", layers, 2)
+    assert torch.equal(made["w"], wanted[:4].reshape(2, 2))
+    assert torch.equal(made["b"], wanted[4:])
+    numbers = aggregate("nnm+krum", [{k: t.double().numpy() for k, t in one.items()} for one in layers], 2)
+    assert numbers["w"].dtype == np.float64
+    np.testing.assert_allclose(numbers["b"], wanted[4:].numpy(), rtol=1e-6)
+
+
+def test_integers_are_averaged_and_come_back_as_integers() -> None:
+    made = aggregate("mean", [{"steps": torch.tensor(3)}, {"steps": torch.tensor(5)}], 0)
+    assert made == {"steps": torch.tensor(4)}
+
+
+def test_options_weights_and_seed_act() -> None:
+    assert not torch.equal(aggregate("multi-krum", X, 2, m=3), aggregate("multi-krum", X, 2, m=5))
+    named = aggregate("nnm+multi-krum", X, 2, **{"multi-krum.m": 3})
+    assert not torch.equal(named, aggregate("nnm+multi-krum", X, 2, **{"multi-krum.m": 5}))
+    seeds = [aggregate(DRAWN, X, 2, seed=s) for s in range(4)]
+    assert any(not torch.equal(seeds[0], other) for other in seeds[1:])
+
+
+def test_a_reference_is_what_the_server_s_data_give() -> None:
+    along, against = X.mean(0), -X.mean(0)
+    assert not torch.equal(aggregate("fltrust", X, 2, reference=along), aggregate("fltrust", X, 2, reference=against))
+    with pytest.raises(UserError, match="give reference"):
+        aggregate("fltrust", X, 2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "uploads", "f", "said"),
+    [
+        ("dp-sgd", X, 2, "allowed: an aggregation rule"),
+        ("dp-sgd+krum", X, 2, "allowed: an aggregation rule"),
+        ("nnm", X, 2, "wraps a rule"),
+        ("crum", X, 2, "unknown defense 'crum'"),
+        ("krum", X, 12, "f is 12, allowed: 0 to 11"),
+        ("krum", X, 5, "krum"),
+        ("krum", X[0], 0, r"shape \[6\], allowed: \[n, d\]"),
+        ("krum", [], 0, "uploads are empty"),
+        ("krum", torch.full((5, 2), float("nan")), 1, "not finite"),
+        ("mean", [{"a": X[0]}, {"b": X[1]}], 0, "upload 1 has other names or shapes"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(rule: str, uploads: Any, f: int, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        aggregate(rule, uploads, f)
+
+
+@pytest.mark.parametrize("name", registry.registries()["aggregator"].names())
+def test_every_rule_can_be_called(name: str) -> None:
+    wraps = issubclass(registry.find("aggregator", name).load(), Wrapper)
+    made = aggregate(f"{name}+median" if wraps else name, X, 2, reference=X.mean(0))
+    assert made.shape == (6,)

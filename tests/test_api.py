@@ -1,0 +1,213 @@
+"""`import fedarena as fa`: what it gives is what the commands give."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib.figure
+import numpy as np
+import pytest
+from helpers.board import make_board, make_cell
+from helpers.paths import REPORTS
+
+import fedarena as fa
+from fedarena.board.gate.wording import verdict
+from fedarena.cli import main
+from fedarena.records.schema import VOLATILE
+
+SHORT = {"rounds": 12, "attack.victims": 1, "attack.restarts": 1, "attack.iterations": 15}
+"""A run of `dlg` of a second."""
+WORDS = [f"--set={name}={value}" if "." in name else f"--{name}={value}" for name, value in SHORT.items()]
+
+
+def repeatable(records: Any) -> list[dict[str, Any]]:
+    """Records without the fields in which two runs may differ."""
+    content = json.loads(json.dumps(list(records)))
+    for record in content:
+        for path in VOLATILE:
+            group, _, name = path.rpartition(".")
+            (record[group] if group else record).pop(name, None)
+    return content
+
+
+@pytest.fixture(scope="module")
+def results() -> fa.Results:
+    return fa.run("dbcl", "dlg", seeds=[0, 3], jobs=1, **SHORT)
+
+
+def test_the_import_and_the_list_of_methods_load_no_torch() -> None:
+    code = "import fedarena as fa, sys; fa.methods('attack'); print('torch' in sys.modules, 'pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+    code = "import fedarena as fa, sys; fa.run; print('torch' in sys.modules, 'pandas' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    from fedarena import api
+
+    assert fa.__all__ == api.__all__
+    assert all(getattr(fa, name).__doc__ for name in fa.__all__)
+    assert set(fa.__all__) <= set(dir(fa))
+    with pytest.raises(AttributeError, match="no attribute 'ran'"):
+        fa.ran  # noqa: B018
+
+
+def test_a_run_gives_the_records_of_the_command(results: fa.Results, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--defense=dbcl", "--attack=dlg", "--seeds=0,3", "--jobs=1", "--quiet", "--json", *WORDS]) == 0
+    assert repeatable(results) == repeatable(json.loads(capsys.readouterr().out)["records"])
+
+
+def test_the_table_is_the_command_s(
+    results: fa.Results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "110")
+    results.table()
+    ours = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    main(["run", "--defense=dbcl", "--attack=dlg", "--seeds=0,3", "--jobs=1", "--quiet", f"--out={tmp_path}", *WORDS])
+    theirs = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    timed = "training time"
+    assert [x for x in ours if timed not in x] == [x for x in theirs[:-2] if timed not in x]
+    assert theirs[-2].startswith("Records: ")
+    assert " ".join(results.verdict.split()) in " ".join(" ".join(ours).split())
+
+
+def test_a_frame_has_a_row_for_each_record(results: fa.Results) -> None:
+    frame = results.to_frame()
+    assert list(frame["key"]) == [record["key"] for record in results]
+    assert list(frame["score privacy"]) == [record["scores"]["privacy"] for record in results]
+    assert list(frame["metric ssim"]) == [record["metrics"]["ssim"] for record in results]
+    assert set(frame["seed"]) == {0, 3}
+    assert set(frame["party"]) == {"server", "client", "eavesdropper"}
+
+
+def test_what_a_notebook_shows(results: fa.Results) -> None:
+    figure = results.plot()
+    assert isinstance(figure, matplotlib.figure.Figure)
+    assert "dlg" in figure.texts[0].get_text()
+    page = results._repr_html_()
+    assert "<pre>" in page
+    assert "Verdict." in page
+    assert "<table" in fa.Records(results.records)._repr_html_()
+    assert repr(results) == f"<Results: dlg against dbcl, {len(results)} records>"
+    assert not results.failed
+    assert list(results[:2]) == list(results)[:2]
+
+
+def test_poisoning_has_curves_and_none_means_not_given() -> None:
+    made = fa.run("krum", "sign-flip", clients=6, corrupted=1, rounds=4, seeds=2, jobs=1, party=None, knows="own")
+    figure = made.plot()
+    assert figure is not None
+    assert len(figure.axes[0].lines) == 4
+    assert {record["seed"] for record in made} == {2}
+
+
+def test_progress_names_the_run_and_ends_at_one() -> None:
+    heard: list[tuple[str, float, str]] = []
+    fa.run("krum", "sign-flip", progress=lambda *news: heard.append(news), clients=6, corrupted=1, rounds=4, jobs=1)
+    assert {name for name, _, _ in heard} >= {"krum, seed 0", "krum under sign-flip (own), seed 0", "fedavg, seed 0"}
+    ends = {name: share for name, share, _ in heard}
+    assert all(share == pytest.approx(1.0) for share in ends.values())
+
+
+def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
+    made = fa.run("fedavg", "sign-flip", out=tmp_path, clients=6, corrupted=1, rounds=4, jobs=1)
+    read = fa.read_records(tmp_path)
+    assert {record["key"] for record in read} == {record["key"] for record in made}
+    with pytest.raises(fa.UserError, match="no folder"):
+        fa.read_records(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seedz": 3}, "unrecognized arguments: --seedz=3"),
+        ({"rounds": -1}, "option 'rounds' is -1"),
+        ({"attack.victim": 1}, "did you mean victims"),
+        ({"training.lr": None}, "none"),
+        ({"party": ["server", "nobody"]}, "option 'party' is 'nobody'"),
+    ],
+)
+def test_bad_input_raises_the_command_s_line(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(fa.UserError, match=said):
+        fa.run("dbcl", "dlg", **options)
+
+
+def test_a_suite_is_measured_and_returned(tmp_path: Path) -> None:
+    suite = tmp_path / "tiny.toml"
+    suite.write_text(
+        'title = "Tiny"\nseeds = [0]\n[problems.p]\ndataset = "digits"\nmodel = "mlp"\nclients = 2\n'
+        'utility = false\ntraining = { rounds = 8, batch_size = 4, lr = 0.1 }\n[[matrix]]\nproblem = "p"\n'
+        'defenses = ["fedavg", "median"]\nattacks = ["last-layer-label"]\n'
+    )
+    made = fa.run_suite(suite, out=tmp_path / "out", jobs=1)
+    assert {(r["defense"], r["attack"]) for r in made} >= {("median", "last-layer-label"), ("fedavg", "none")}
+    frame = fa.load_board(tmp_path / "out").to_frame()
+    assert set(frame["defense"]) >= {"fedavg", "median"}
+
+
+def test_what_is_explained_is_what_the_command_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "dbcl", "dlg", "--json", "--rounds=3"]) == 0
+    assert json.loads(json.dumps(fa.explain("dbcl", "dlg", rounds=3))) == json.loads(capsys.readouterr().out)
+
+
+def test_methods_are_those_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "aggregator", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["aggregator"]
+    assert list(fa.methods("aggregator")["name"]) == [row["name"] for row in listed]
+    assert set(fa.methods()["kind"]) == {"defense", "aggregator", "secure", "attack", "dataset", "model", "partition"}
+    with pytest.raises(fa.UserError, match="kind"):
+        fa.methods("rule")
+
+
+# -- boards --------------------------------------------------------------------------------------------
+
+
+def board_with(*scores: float) -> fa.Leaderboard:
+    return fa.Leaderboard(make_board([make_cell("dbcl", "dlg", score) for score in scores]))
+
+
+def test_a_board_is_a_frame_and_a_ranking() -> None:
+    board = board_with(0.4)
+    frame = board.to_frame()
+    (cell,) = frame[frame["attack"] == "dlg"].to_dict("records")
+    assert cell["score"] == pytest.approx(0.4)
+    ranking = board.ranking()
+    names = ["rank", "defense", "unranked", "lowest", "utility", "integrity", "privacy", "overall"]
+    assert list(ranking.columns) == names
+    assert ranking.set_index("defense").loc["dbcl", "privacy"] == pytest.approx(0.4)
+    assert "<table" in board._repr_html_()
+
+
+def test_a_published_board_is_ranked_as_the_command_ranks_it(capsys: pytest.CaptureFixture[str]) -> None:
+    where = REPORTS / "digits"
+    assert main(["leaderboard", str(where), "--format=md"]) == 0
+    out = capsys.readouterr().out
+    ranking = fa.load_board(where).ranking()
+    first = ranking.iloc[0]
+    assert f"| {first['rank']} | {first['defense']} |" in out
+    assert len(ranking) == 15
+
+
+def test_boards_are_compared_as_the_gate_does() -> None:
+    base, new = board_with(0.9), board_with(0.2)
+    same, worse = fa.compare(base, base), fa.compare(base, new)
+    assert same.passed
+    assert same.verdict == verdict(same.comparison)
+    assert not worse.passed
+    frame = worse.to_frame()
+    assert "cell" in set(frame.loc[frame["outcome"] == "loss", "group"])
+    assert worse.verdict in worse._repr_html_()
+    assert fa.compare(new, base, losses_only=True).passed
+    with pytest.raises(fa.UserError, match="false-alarm"):
+        fa.compare(base, new, false_alarm=3)
+
+
+def test_rules_are_functions() -> None:
+    x = np.random.default_rng(0).normal(size=(9, 4))
+    np.testing.assert_allclose(fa.aggregate("median", x, 2), np.median(x, 0))
