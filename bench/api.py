@@ -25,9 +25,11 @@ from fedarena.core.errors import UserError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
+    from torch.nn import Module
 
     from fedarena.board.board import Board
     from fedarena.board.gate.comparison import Comparison
+    from fedarena.contracts.inference import Reconstruction
     from fedarena.goals.pairing_table import PairingTable
     from fedarena.records.results import GroupResult
     from fedarena.records.schema import Record
@@ -41,6 +43,7 @@ __all__ = [
     "aggregate",
     "compare",
     "explain",
+    "invert",
     "load_board",
     "methods",
     "read_records",
@@ -243,6 +246,13 @@ def aggregate(rule: str, uploads: Any, f: int, **options: Any) -> Any:
     from fedarena.federation import rule_function
 
     return rule_function.aggregate(rule, uploads, f, **options)
+
+
+def invert(model: Module, gradients: Any, **options: Any) -> Reconstruction:
+    """Guess the images behind a gradient that any code computed. See `fedarena.federation.foreign_gradient.invert`."""
+    from fedarena.federation import foreign_gradient
+
+    return foreign_gradient.invert(model, gradients, **options)
 
 
 def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse.Namespace:

@@ -1,0 +1,172 @@
+"""Attacks on gradients that plain PyTorch computed: what comes back, and what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from fedarena.core.errors import UserError
+from fedarena.datasets.digits import load
+from fedarena.federation.foreign_gradient import invert
+
+
+class Attention(nn.Module):
+    """Rows of the image are words of a small transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(8, 16)
+        self.layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, activation="gelu")
+        self.out = nn.Linear(128, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(self.layer(self.embed(x[:, 0])).flatten(1))
+        return out
+
+
+def convolutional() -> nn.Module:
+    parts = (nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Sigmoid(), nn.Flatten(), nn.Linear(512, 10))
+    model = nn.Sequential(*parts)
+    with torch.no_grad():
+        model(torch.rand(64, 1, 8, 8))  # its running statistics are not those of a new one
+    return model.eval()
+
+
+def dense() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+
+def digits(n: int) -> tuple[Tensor, Tensor]:
+    data = load()
+    return torch.as_tensor(data.x_train[:n]).float() / data.scale, torch.as_tensor(data.y_train[:n])
+
+
+def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()))
+
+
+def error(guess: Tensor, x: Tensor) -> float:
+    return float((guess - x).square().mean())
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    ("make", "attack", "options", "largest"),
+    [
+        (convolutional, "dlg", {"iterations": 200}, 1e-4),
+        (convolutional, "inverting-gradients", {"iterations": 400}, 5e-3),
+        (Attention, "dlg", {"iterations": 300}, 5e-3),
+        (dense, "analytic", {}, 1e-6),
+    ],
+)
+def test_an_image_comes_back(make: Any, attack: str, options: dict[str, int], largest: float) -> None:
+    model, (x, y) = make().eval(), digits(1)
+    guess = invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack=attack, **options)
+    assert error(guess.images, x) < largest
+    assert guess.labels.tolist() == y.tolist()
+    assert guess.images.shape == x.shape
+
+
+def test_the_search_ends_at_the_distance_that_plain_pytorch_gives() -> None:
+    model, (x, y) = convolutional(), digits(1)
+    target = gradient_of(model, x, y)
+    guess = invert(model, target, input_shape=(1, 8, 8), n_classes=10, attack="idlg", iterations=30)
+    again = gradient_of(model, guess.images, guess.labels)
+    away = sum(float((a - b).square().sum()) for a, b in zip(again, target, strict=True))
+    assert guess.match == pytest.approx(away / sum(float(t.square().sum()) for t in target), rel=1e-3, abs=1e-9)
+
+
+def test_a_mapping_in_another_order_is_the_same_gradient() -> None:
+    model, (x, y) = dense(), digits(1)
+    named = dict(zip(dict(model.named_parameters()), gradient_of(model, x, y), strict=True))
+    one = invert(model, named, input_shape=(1, 8, 8), n_classes=10, attack="dlg", iterations=10)
+    other = invert(
+        model, dict(reversed(named.items())), input_shape=(1, 8, 8), n_classes=10, attack="dlg", iterations=10
+    )
+    assert torch.equal(one.images, other.images)
+
+
+def test_an_update_of_two_local_steps_is_replayed() -> None:
+    """Two epochs of one step each, by torch.optim; the same update read as one gradient is farther away."""
+    model, (x, y) = dense(), digits(1)
+    moved = dense()
+    moved.load_state_dict(model.state_dict())
+    optimiser = torch.optim.SGD(moved.parameters(), lr=0.5)
+    for _ in range(2):
+        optimiser.zero_grad()
+        cross_entropy(moved(x), y).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    update = [a.detach() - b.detach() for a, b in zip(model.parameters(), moved.parameters(), strict=True)]
+    fits: dict[str, Any] = {"input_shape": (1, 8, 8), "n_classes": 10, "attack": "dlg", "iterations": 200}
+    right, wrong = invert(model, update, local_epochs=2, lr=0.5, **fits), invert(model, update, **fits)
+    assert error(right.images, x) < 1e-3
+    assert right.match < wrong.match
+
+
+def test_given_labels_and_samples_are_used() -> None:
+    model, (x, y) = dense(), digits(2)
+    target = gradient_of(model, x, y)
+    fits: dict[str, Any] = {"input_shape": (1, 8, 8), "n_classes": 10, "attack": "dlg", "images": 2, "iterations": 20}
+    known = invert(model, target, labels=y, **fits, **{"dlg.labels": "given"})
+    assert known.labels.tolist() == y.tolist()
+    a, b = invert(model, target, **fits), invert(model, target, samples=digits(60), **fits)
+    assert not torch.equal(a.images, b.images)
+
+
+def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
+    class Local(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = dense()
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.inner(x)
+            return out
+
+    model, (x, y) = Local(), digits(1)
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    guess = invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack="analytic")
+    assert error(guess.images, x) < 1e-6
+    assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"attack": "lira"}, "unknown attack"),
+        ({"attack": "sign-flip"}, "guesses no images"),
+        ({"attack": "joint-membership"}, "guesses no images"),
+        ({"attack": "dlg", "iteration": 3}, "did you mean iterations"),
+        ({"attack": "dlg", "dlg.labels": "given"}, "pass labels"),
+        ({"labels": [1, 2]}, r"labels have the shape \[2\], allowed: \[1\]"),
+        ({"input_shape": (1, 9, 9)}, "it does not take inputs of shape"),
+        ({"n_classes": 4}, r"gives \[2, 10\], allowed: \[2, 4\]"),
+        ({"gradients": []}, "gradients are 0 tensors, allowed: 4"),
+        ({"gradients": {"a": torch.zeros(1)}}, "differ in 1.bias"),
+        ({"gradients": [torch.zeros(1)] * 4}, "has shape"),
+        ({"gradients": [torch.full(s, torch.nan) for s in ((32, 64), (32,), (10, 32), (10,))]}, "not finite"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(changes: dict[str, Any], said: str) -> None:
+    model, (x, y) = dense(), digits(1)
+    given: dict[str, Any] = {"gradients": gradient_of(model, x, y), "input_shape": (1, 8, 8), "n_classes": 10} | changes
+    with pytest.raises(UserError, match=said):
+        invert(model, **given)
+
+
+def test_what_cannot_be_read_says_why() -> None:
+    model, (x, y) = convolutional(), digits(1)
+    with pytest.raises(UserError, match="the first layer is convolutional"):
+        invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack="analytic")
+    with pytest.raises(UserError, match=r"evaluation mode \(model.eval"):
+        invert(
+            model.train(), gradient_of(model, x.repeat(2, 1, 1, 1), y.repeat(2)), input_shape=(1, 8, 8), n_classes=10
+        )
