@@ -25,9 +25,9 @@ whether a sample was in the training set, or the gradient itself.
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
 
 JUDGE_VERSIONS: Mapping[str, int] = {
-    "": 3,
+    "": 4,
     "reconstruction": 3,
-    "labels": 3,
+    "labels": 4,
     "membership": 3,
     "training-membership": 2,
     "property": 2,
@@ -45,4 +45,7 @@ what can be had without a federation, and poisoned ones over time.
 In version 3 it is no help to a guess at a batch to be assigned to its victims. The guess of labels that knows no upload
 has the same denominator as the attack's. No sample is a candidate for membership twice. A fall
 counts as the worst window though the clean run had not gained enough. Both models are shown the same triggered inputs.
+
+In version 4 every look after a fall is in a window, and no look that an attack asked for is. A client's guess of labels
+that reads no upload knows which classes it holds itself.
 """

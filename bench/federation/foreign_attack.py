@@ -21,7 +21,7 @@ from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, R
 from fedarena.contracts.view import View
 from fedarena.core.errors import ToldByProcess, UserError
 from fedarena.core.fresh_process import FreshProcess, module_path
-from fedarena.core.registry import Entry
+from fedarena.core.registry import Entry, registries
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -33,23 +33,27 @@ MODULE = "fedarena.federation.attack_process"
 
 
 class _Questions:
-    """Asks one process of this one's own about attacks. It knows no run, so what it keeps tells nothing of one."""
+    """Asks a process of each package about its attacks, so that none answers for another's.
+
+    These processes know no run, so what they keep tells nothing of one.
+    """
 
     def __init__(self) -> None:
-        self._process: FreshProcess | None = None
+        self._processes: dict[str, FreshProcess] = {}
         self._lock = Lock()
 
     def __call__(self, attack: str, *request: Any) -> Any:
         """The answer. Raises UserError where the attack refuses, or breaks."""
+        origin = registries()["attack"].entry(attack).origin
         with self._lock:
-            process, self._process = self._process, None
+            process = self._processes.pop(origin, None)
             if process is None or process.path != module_path():
                 process = FreshProcess(MODULE)
             try:
                 answer = _ask(process, *request)
             except ToldByProcess as error:
                 raise UserError(f"attack {attack} breaks: {error}") from None
-            self._process = process
+            self._processes[origin] = process
         return answer
 
 

@@ -45,7 +45,7 @@ def invert(
     *,
     input_shape: Sequence[int],
     n_classes: int,
-    attack: str = "inverting-gradients",
+    attack: str,
     images: int = 1,
     labels: Sequence[int] | Tensor | None = None,
     samples: tuple[Tensor, Tensor] | None = None,
@@ -62,20 +62,13 @@ def invert(
     Nothing is compared with the truth here. `fedarena.goals.metrics.reconstruction` compares a guess with it.
 
     Args:
-        model: any module of inputs [n, *input_shape] in [0, 1]. Its parameters are those at which the gradient was
-            taken. Modules with statistics of batches must be in evaluation mode.
-        gradients: by parameter name, or in the order of `model.parameters()`; as `torch.autograd.grad` gives them. With
-            local_epochs it is the update, start − end.
-        input_shape: of one input, images [channels, height, width]. n_classes: outputs of the model.
-        attack: a reconstruction attack by its name (`fa.methods("attack")`).
-        images: samples behind the gradient.
-        labels: their classes, where the attacker knows them.
+        model: takes inputs [n, *input_shape] in [0, 1]; the gradient was taken at its parameters.
+        gradients: by name, or in the order of `model.parameters()`. With local_epochs: the update, start − end.
+        input_shape: images [channels, height, width]. n_classes: outputs of the model.
+        attack: one after images, by its name (`fa.methods("attack")`). options: its options.
+        images: samples behind the gradient. labels: their classes, where the attacker knows them.
         samples: inputs and classes that the attacker has collected, for attacks with a prior.
-        loss: the loss that was descended (option training.loss).
-        local_epochs, lr, batch_size: how the update came about, by plain SGD. By default it is one gradient.
-        seed: of the attack's random starts.
-        progress: called with the share done and a text.
-        options: of the attack, by name.
+        local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient.
 
     Returns:
         The guess, and the search's own distance `match`.
@@ -83,43 +76,50 @@ def invert(
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
-    schedule = Schedule(rounds=1, loss=loss, batch_size=batch_size or images, local_epochs=local_epochs, lr=lr)
-    task = Task(deepcopy(model), tuple(input_shape), n_classes, (images,), schedule)
+    steps = Schedule(rounds=1, loss=loss, batch_size=batch_size or images, local_epochs=local_epochs, lr=lr)
+    task = _task(model, tuple(input_shape), n_classes, images, steps)
     params = {name: p.detach().clone() for name, p in model.named_parameters()}
     _require_fit(task, params)
-    made = _attack(attack, options)
-    made.fit(task)
-    target = _named(gradients, params)
-    simulate: Simulator = LocalUpdate(task, params) if local_epochs else PlainGradient(task, params, (0,))
-    known = _labels(labels, images, made, attack)
-    seen = Observation(
-        round=0,
-        clients=(0,),
-        images=images,
-        target=target,
-        simulate=simulate,
-        output_bias=None if local_epochs else task.output_bias,
-        estimate=target,
-        labels=known,
-    )
-    view = View(
+    made = _attack(attack, options, task)
+    seen = _observation(task, params, _named(gradients, params), _labels(labels, images, made, attack))
+    # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
+    with sdpa_kernel(SDPBackend.MATH):
+        answer: Any = made.run(_view(task, seen, samples), Rng(seed).child("attack"), progress)
+    if isinstance(answer, NotApplicable):
+        raise UserError(f"attack {attack}: {answer.reason}")
+    return answer[0]  # type: ignore[no-any-return]
+
+
+def _view(task: Task, seen: Observation, samples: tuple[Tensor, Tensor] | None) -> View:
+    return View(
         threat=Threat("server", "adaptive"),
         reading="gradient",
         input_shape=task.input_shape,
-        n_classes=n_classes,
+        n_classes=task.n_classes,
         observations=(seen,),
         output_layer=task.layers[-1][0],
-        loss=loss,
+        loss=task.schedule.loss,
         population=None if samples is None else Population(*samples),
     )
-    # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
-    with sdpa_kernel(SDPBackend.MATH):
-        answer = made.run(view, Rng(seed).child("attack"), progress)
-    if isinstance(answer, NotApplicable):
-        raise UserError(f"attack {attack}: {answer.reason}")
-    (guess,) = answer  # type: ignore[misc]
-    assert isinstance(guess, Reconstruction)
-    return guess
+
+
+def _task(model: nn.Module, shape: tuple[int, ...], n_classes: int, images: int, schedule: Schedule) -> Task:
+    return Task(model=deepcopy(model), input_shape=shape, n_classes=n_classes, sizes=(images,), schedule=schedule)
+
+
+def _observation(task: Task, params: Tensors, target: Tensors, labels: Tensor | None) -> Observation:
+    single = task.schedule.fedsgd
+    simulate: Simulator = PlainGradient(task, params, (0,)) if single else LocalUpdate(task, params)
+    return Observation(
+        round=0,
+        clients=(0,),
+        images=task.sizes[0],
+        target=target,
+        simulate=simulate,
+        output_bias=task.output_bias if single else None,
+        estimate=target,
+        labels=labels,
+    )
 
 
 def _labels(labels: Sequence[int] | Tensor | None, images: int, attack: Inference, name: str) -> Tensor | None:
@@ -133,15 +133,17 @@ def _labels(labels: Sequence[int] | Tensor | None, images: int, attack: Inferenc
     return known
 
 
-def _attack(name: str, options: Mapping[str, Any]) -> Inference:
-    """The attack. Raises UserError for another kind of attack, or one of another package."""
+def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
+    """The attack. Raises UserError for one of another kind or of another package, or options that do not fit."""
     spec = compose.parse_attack(name, {option: to_text(value) for option, value in options.items()})
     kind = compose.attack_class(spec)
     if not issubclass(kind, Inference) or kind.goal != "reconstruction":
         raise UserError(f"attack is '{name}', which guesses no images, allowed: an attack after images")
     if compose.foreign("attack", spec):
         raise UserError(f"attack {name} is of another package, whose code does not run in this process")
-    return compose.make_inference(spec)
+    made = compose.make_inference(spec)
+    made.fit(task)
+    return made
 
 
 def _require_fit(task: Task, params: Tensors) -> None:

@@ -11,7 +11,7 @@ Nothing but what was observed may tell the halves apart:
   asked about no more. Where labels are numbers, outsiders are drawn at random.
 - No sample is a candidate twice, in whatever rounds: clients come back to their samples, and there are fewer outsiders
   than samples, so that the number of times that a candidate recurs would tell.
-- No outsider is one of the attacker's own samples.
+- No candidate is one of the attacker's own samples, member or not.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def draw_questions(
     their classes. These are shared out evenly: k is at most ⌈outsiders left/observations left⌉.
 
     Args:
-        held: client → the samples that it draws its batches from.
+        held: client → the samples that it draws its batches from and that may be asked about.
         outsiders: indices of the held-out samples that may be asked about.
         truths: for each observation its clients, and the samples behind it.
     """

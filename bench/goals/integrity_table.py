@@ -19,6 +19,8 @@ from fedarena.goals.text import rate
 from fedarena.records.schema import Record, Utility
 
 NO_DEFENSE = "no defense"
+PASSED = 0.02
+"""From how much below the last accuracy on the verdict names that of the worst window: the harm has passed."""
 CLEAN = "clean"
 """The row of the runs in which all clients are honest."""
 
@@ -267,6 +269,9 @@ def _called(defense: str) -> str:
 def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
     before, after = level(clean, measure), level(c.metrics["accuracy"], measure)
     text = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
+    worst = c.value("window_accuracy")
+    if worst is not None and worst < c.metrics["accuracy"].value - PASSED:
+        text += f" ({level(c.metrics['window_accuracy'], measure)} in the worst {WINDOW:.0%} of the rounds)"
     if "attack_success_rate" not in c.metrics:
         return text
     success, base = (rate(c.metrics, f"{whose}_success_rate") for whose in ("attack", "clean"))

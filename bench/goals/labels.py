@@ -11,6 +11,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal, above
 from fedarena.goals.metrics.labels import label_metrics, prior_label_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
+from fedarena.goals.own_samples import classes_of_others
 from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, average, percent_of, rate, span, values
 
@@ -69,7 +70,7 @@ class BatchLabels(InferenceGoal):
             truths = [finished.truth(o) for o in reading.observations]
             classes, sizes = [y for _, y in truths], [o.images for o in reading.observations]
             known = median_estimate_metrics(finished, reading.observations)
-            known |= prior_label_metrics(classes, sizes, finished.problem.y)
+            known |= prior_label_metrics(classes, sizes, classes_of_others(finished.problem, transcript.threat))
             view = finished.view(transcript.threat, attack, reading, truths)
             challenges.append(Challenge(reading.name, view, (classes, sizes), known))
         return challenges

@@ -12,12 +12,13 @@ from torch import Tensor
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.observation import Reading
 from fedarena.core.rng import Rng
-from fedarena.core.threat import NotApplicable
+from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import halves
 from fedarena.goals.candidates import Question, draw_questions
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
+from fedarena.goals.own_samples import of_others, why_all_own
 from fedarena.goals.ranking import Ranking, RankingText, outsiders
 from fedarena.goals.text import given_of_readings, span, values
 
@@ -66,10 +67,12 @@ class BatchMembership(Ranking):
         readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
+        if (own := why_all_own(finished.problem, transcript.threat)) is not None:
+            return own
         challenges: list[Challenge | NoChallenge] = []
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]
-            questions = self._draw_questions(finished, reading, truths, attack)
+            questions = self._draw_questions(finished, transcript.threat, reading, truths, attack)
             if not any(len(q.members) for q in questions):
                 why = "no batch attacked held a sample, or no held-out sample is of their classes"
                 challenges.append(NoChallenge(reading.name, why))
@@ -80,17 +83,24 @@ class BatchMembership(Ranking):
         return challenges
 
     def _draw_questions(
-        self, finished: FinishedRun, reading: Reading, truths: Sequence[Truth], attack: Inference
+        self,
+        finished: FinishedRun,
+        threat: Threat,
+        reading: Reading,
+        truths: Sequence[Truth],
+        attack: Inference,
     ) -> list[Question]:
         """Draw candidates for every observation.
 
-        They depend on the rounds attacked, their samples, and whether half of the held-out data are the attacker's.
+        They depend on the rounds attacked, their samples, whether half of the held-out data are the attacker's, and
+        on the samples that a curious client holds itself.
         """
         problem, rng = finished.problem, Rng(finished.spec.root).child("candidates")
         everyone = torch.arange(len(problem.y_test))
         outsiders = halves(problem, finished.spec.root)[1] if attack.needs_population else everyone
         whose = [o.clients for o in reading.observations]
-        held = {c: (problem.inputs(problem.shards[c]), problem.y[problem.shards[c]]) for c in {*chain(*whose)}}
+        shards = {c: of_others(problem, threat, c) for c in {*chain(*whose)}}
+        held = {c: (problem.inputs(shard), problem.y[shard]) for c, shard in shards.items()}
         return draw_questions(problem, held, outsiders, list(zip(whose, truths, strict=True)), rng)
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:

@@ -51,7 +51,8 @@ class Notes:
         self.notes: list[str] = []
 
     def number(self, note: str) -> int:
-        """The note's number, from 1."""
+        """The note's number, from 1. A note is one line, whoever wrote it."""
+        note = " ".join(note.split())
         if note not in self.notes:
             self.notes.append(note)
         return self.notes.index(note) + 1

@@ -19,6 +19,7 @@ from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.calibration import recovered_threshold
 from fedarena.goals.metrics.identification import Owned, Truth, draw_decoys
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
+from fedarena.goals.own_samples import why_all_own
 from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, average, percent_of, rate, values
 
@@ -117,6 +118,8 @@ class Reconstructions(InferenceGoal):
         readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
+        if (own := why_all_own(finished.problem, transcript.threat)) is not None:
+            return own
         challenges: list[Challenge | NoChallenge] = []
         for reading in readings:
             truths = [finished.truth(o) for o in reading.observations]

@@ -54,6 +54,7 @@ IID = Card(
 COPIES = Card(
     name="copies",
     kind="partition",
+    version=2,
     title="Copies: every client holds the same share of the data",
     target="fedarena.datasets.partitions.copies:split",
     paper="Practical and Bilateral Privacy-preserving Federated Learning",

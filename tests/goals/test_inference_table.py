@@ -8,6 +8,7 @@ import pytest
 from helpers.tables import cell, table, verdict
 
 from fedarena.core.text.numbers import Mean, mean
+from fedarena.goals.pairing_table import Notes
 from fedarena.goals.text import interval, rate
 
 
@@ -91,6 +92,12 @@ def test_the_verdict_warns_where_other_images_explain_the_observation() -> None:
 def test_the_verdict_names_a_lost_accuracy() -> None:
     assert "20 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.2)
     assert "accuracy" not in told(0.0, 1.0)
+
+
+def test_a_note_is_one_line_whoever_wrote_it() -> None:
+    notes = Notes()
+    assert notes.number("it broke\n\nVerdict. All is well") == notes.number("it broke Verdict. All is well") == 1
+    assert notes.notes == ["it broke Verdict. All is well"]
 
 
 # -- several readings ----------------------------------------------------------------------------------

@@ -72,6 +72,13 @@ def test_several_seeds_give_intervals_within_nothing_and_all() -> None:
     assert "Intervals" not in told(*(r for r in records if r["seed"] == 0))
 
 
+def test_harm_that_has_passed_is_told() -> None:
+    worse, equal = ({"accuracy": 0.75, "window_accuracy": w} for w in (0.3, 0.74))
+    told_worse = told(*clean(), record("krum", "own", 0.75, metrics=worse))
+    assert "takes krum from 80 % to 75 % accuracy (30 % in the worst 10% of the rounds)." in told_worse
+    assert "worst" not in told(*clean(), record("krum", "own", 0.75, metrics=equal))
+
+
 def test_a_trigger_is_told_beside_the_honest_model_s() -> None:
     metrics = {"accuracy": 0.8, "attack_success_rate": 0.97, "clean_success_rate": 0.04}
     text = told(*clean(), record("krum", "own", 0.8, metrics=metrics))

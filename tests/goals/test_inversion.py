@@ -210,7 +210,7 @@ def test_the_texts_name_what_was_recognised() -> None:
     assert "one picture for all classes is recognised in 10 %" in goal.text.baseline(made)[0]
     said = verdict(rows, made, "dbcl", "model-inversion")
     assert said.startswith("model-inversion makes of the model that dbcl gives away pictures")
-    assert "one picture for all gets 10 %" in said
+    assert "One picture for all gets 10 %" in said
 
 
 def test_a_table_without_a_result_has_no_baseline() -> None:

@@ -237,4 +237,4 @@ def test_krum_gives_every_client_what_one_other_sent(base: str, form: Form) -> N
     batches, left = divmod(record["metrics"]["labels"], problem.schedule.batch_size)
     assert left == 0
     assert 0 < batches <= 8  # the rounds attacked; the mean of the four others would be four batches in each
-    assert record["metrics"]["label_accuracy"] > record["metrics"]["prior_label_accuracy"] + 0.2
+    assert record["metrics"]["label_accuracy"] > record["metrics"]["prior_label_accuracy"] + 0.1

@@ -13,11 +13,11 @@ Points = Mapping[str, Mapping[str, str]]
 """Group of entry points, such as "attacks" → name → "module:attribute" of the card."""
 
 
-def install(folder: Path, points: Points) -> Path:
+def install(folder: Path, points: Points, package: str = "plugins") -> Path:
     """A folder that makes these methods known where it is on the path of Python."""
-    info = folder / "plugins-1.dist-info"
+    info = folder / f"{package}-1.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugins\nVersion: 1\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
     lines = []
     for group, targets in points.items():
         lines += [f"[fedarena.{group}]", *(f"{name} = {target}" for name, target in targets.items())]
@@ -26,9 +26,9 @@ def install(folder: Path, points: Points) -> Path:
 
 
 @contextmanager
-def installed(folder: Path, points: Points) -> Iterator[Path]:
+def installed(folder: Path, points: Points, package: str = "plugins") -> Iterator[Path]:
     """These methods are known as long as the block runs."""
-    place = install(folder, points)
+    place = install(folder, points, package)
     sys.path.insert(0, str(place))
     registry.registries.cache_clear()
     try:

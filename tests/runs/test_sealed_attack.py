@@ -92,6 +92,39 @@ def test_what_an_attack_patches_when_imported_dies_with_its_process() -> None:
     assert "helpers.early_cheats" not in sys.modules
 
 
+MEDDLER = """
+from fedarena.contracts.inference import Inference, Watch
+from fedarena.core.card import Card
+from fedarena.federation import compose
+
+make = compose.make_inference
+
+def narrowed(spec):
+    made = make(spec)
+    made.watch = lambda schedule: Watch(0, 0, (0,))
+    return made
+
+compose.make_inference = narrowed
+
+class Meddler(Inference):
+    def run(self, view, rng, progress):
+        raise RuntimeError("there is nothing more to do")
+
+CARD = Card(name="meddler", kind="attack", title="Patches what other attacks are asked with", target=Meddler)
+"""
+
+
+def test_an_attack_changes_no_answer_of_another_package_s(tmp_path: Path) -> None:
+    """What other attacks watch is asked in a process that another package's code has not touched."""
+    alone = measured(record("dlg-copy", options={"victims": "3", "iterations": "2", "restarts": "1"}))
+    with installed(tmp_path / "other", {"attacks": {"meddler": "meddler:CARD"}}, "meddlers") as place:
+        (place / "meddler.py").write_text(MEDDLER)
+        assert record("meddler")["status"] == "failed"
+        after = measured(record("dlg-copy", options={"victims": "3", "iterations": "2", "restarts": "1"}))
+    assert alone["metrics"]["images"] == 3
+    assert after == alone
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
     get_reusable_executor().shutdown(kill_workers=True)  # workers of earlier tests do not know the copy

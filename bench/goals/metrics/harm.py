@@ -2,14 +2,15 @@
 
 What a user notices is a model that is bad for a while, not one unlucky look. So the score is decided by the worst
 *window*: as many evaluations in a row as a tenth of the rounds holds. The last look alone would miss a model that
-recovers, and a single lowest look would count chance.
+recovers, and a single lowest look would count chance. Looks that an attack asks for, where it culminates, are in no
+window: two of them within two rounds would stand for a tenth of the rounds.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from statistics import fmean
 from typing import Any
@@ -20,8 +21,8 @@ Curve = Sequence[Sequence[Any]]
 """[round, accuracy (R² of numbers), loss] of each evaluation."""
 
 LEARNED = 0.9
-"""A run has learned from the evaluation on at which it first has this share of the clean run's final gain, since to
-learn more slowly is no harm. In a window, the clean run has it in the mean, or the attacked one has fallen."""
+"""A run has learned from the first window on in which the clean run has this share of its final gain in the mean, since
+to learn more slowly is no harm. One lucky look is not enough."""
 RECOVERED = 0.95
 """A poisoned run counts as recovered when it has this share of the clean run's accuracy at the same round."""
 WINDOW = 0.1
@@ -30,12 +31,16 @@ WINDOW = 0.1
 
 @dataclass(frozen=True)
 class _Look:
-    """The accuracy of both models after a round, and whether the attacked one has fallen from what it had."""
+    """The accuracy of both models after a round.
+
+    Attributes:
+        regular: whether the harness looks then in every run; False where the attack culminates between two such rounds.
+    """
 
     round: int
     attacked: float
     clean: float
-    fallen: bool = False
+    regular: bool
 
 
 def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -> dict[str, float]:
@@ -48,10 +53,11 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     Returns:
         accuracy_drop: clean − attacked, after the last round.
         largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
-        lowest, mean_accuracy: the attacked model's least and mean accuracy at the evaluations that count. These begin
-            with the one at which the clean run has learned, because the low accuracy of an untrained model is no
-            damage. Earlier ones count if the attacked model has fallen below 95 % of its accuracy when the attack
-            began, or of its best if it had learned. No evaluation before the attack begins counts.
+        lowest, mean_accuracy: the attacked model's least and mean accuracy at the evaluations that count; the mean is
+            over regular ones. They begin with the window in which the clean run has learned, because the low accuracy
+            of an untrained model is no damage. Earlier ones count from the one at which the attacked model has fallen
+            below 95 % of its accuracy when the attack began, or of its best if it had learned, until it has that again.
+            No evaluation before the attack begins counts.
         window_accuracy, window_clean_accuracy: the mean accuracy of the attacked and of the clean model in the worst
             window (`_worst_window`).
         rounds_to_recover: rounds from the first evaluation (of those that count) below 95 % of the clean accuracy of
@@ -62,14 +68,15 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     last = len(looks) - 1
     begun = next((i for i, look in enumerate(looks) if look.round > begins), last)
     enough = min(looks[-1].clean, floor + LEARNED * (looks[-1].clean - floor))
-    counting = _that_count(looks, begun, enough)
-    length = sum(look.round > (1 - WINDOW) * looks[-1].round for look in looks)
-    bad, good = _worst_window(counting, length, floor, enough)
+    length = sum(look.regular and look.round > (1 - WINDOW) * looks[-1].round for look in looks)
+    counting = _that_count(looks, begun, enough, length)
+    regular = [look for look in counting if look.regular]
+    bad, good = _worst_window(regular, length, floor)
     metrics = {
         "accuracy_drop": looks[-1].clean - looks[-1].attacked,
         "largest_drop": max(look.clean - look.attacked for look in looks[begun:]),
         "lowest": min(look.attacked for look in counting),
-        "mean_accuracy": fmean(look.attacked for look in counting),
+        "mean_accuracy": fmean(look.attacked for look in regular),
         "window_accuracy": bad,
         "window_clean_accuracy": good,
     }
@@ -81,31 +88,36 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     return metrics
 
 
-def _that_count(looks: Sequence[_Look], begun: int, enough: float) -> list[_Look]:
+def _that_count(looks: Sequence[_Look], begun: int, enough: float, length: int) -> list[_Look]:
     """The evaluations at which a low accuracy is damage (see `damage`); the last one always counts.
 
     Args:
-        enough: the accuracy of a run that has learned.
+        enough: the accuracy of a run that has learned. length: of a window.
     """
-    last = len(looks) - 1
-    learned_by = next((i for i, look in enumerate(looks) if look.clean >= enough), last)
+    last, regular = len(looks) - 1, [look for look in looks if look.regular]
+    windows = [regular[i : i + length] for i in range(max(1, len(regular) - length + 1))]
+    first = next((w[0] for w in windows if fmean(look.clean for look in w) >= enough), looks[last])
     before = looks[begun - 1].attacked if begun else -math.inf
     best = [-math.inf, *accumulate((look.attacked for look in looks), max)]  # until then
-    had = [max(before, b if b >= enough else -math.inf) for b in best]
-    seen = [replace(look, fallen=look.attacked < RECOVERED * h) for look, h in zip(looks, had, strict=False)]
-    return [seen[i] for i in range(begun, last + 1) if i >= learned_by or seen[i].fallen]
+    counting: list[_Look] = []
+    fallen = False
+    for i in range(begun, last + 1):
+        had = max(before, best[i] if best[i] >= enough else -math.inf)
+        fallen = looks[i].attacked < (had if fallen else RECOVERED * had)
+        if looks[i].round >= first.round or fallen:
+            counting.append(looks[i])
+    return counting
 
 
-def _worst_window(looks: Sequence[_Look], length: int, floor: float, enough: float) -> tuple[float, float]:
+def _worst_window(looks: Sequence[_Look], length: int, floor: float) -> tuple[float, float]:
     """(attacked, clean): mean accuracies in the window that leaves the least of the clean run's gain over `floor`.
 
-    A window holds `length` of the `looks` in a row, or all of them if there are fewer. It counts if the clean run has
-    learned in its mean (`enough`), or the attacked model has fallen at all of its looks. The last one always counts.
+    A window holds `length` of the `looks` in a row, or all of them if there are fewer. Of those that leave nothing it
+    is the one with the lowest accuracy.
     """
-    *windows, end = [looks[i : i + length] for i in range(max(1, len(looks) - length + 1))]
-    counting = [w for w in windows if fmean(k.clean for k in w) >= enough or all(k.fallen for k in w)]
-    means = [(fmean(look.attacked for look in w), fmean(look.clean for look in w)) for w in (*counting, end)]
-    return min(means, key=lambda pair: _left(pair[0], pair[1], floor))
+    windows = [looks[i : i + length] for i in range(max(1, len(looks) - length + 1))]
+    means = [(fmean(look.attacked for look in w), fmean(look.clean for look in w)) for w in windows]
+    return min(means, key=lambda pair: (max(0.0, _left(pair[0], pair[1], floor)), pair[0]))
 
 
 def _left(attacked: float, clean: float, floor: float) -> float:
@@ -125,7 +137,7 @@ def _together(attacked: Curve, clean: Curve) -> list[_Look]:
     seen, last = float(clean[0][1]), float(attacked[-1][1])
     for t in sorted(bad.keys() | good.keys()):
         seen = good.get(t, seen)
-        evaluations.append(_Look(t, bad.get(t, last), seen))
+        evaluations.append(_Look(t, bad.get(t, last), seen, regular=t in good or t > clean[-1][0]))
     return evaluations
 
 

@@ -50,7 +50,7 @@ def prior_label_metrics(truths: Sequence[Tensor], sizes: Sequence[int], pool: Te
     """`prior_label_accuracy`: the accuracy of a guess that knows only how frequent each class is.
 
     Args:
-        pool: the classes of all training samples.
+        pool: the classes of all training samples that are not the attacker's own.
     """
     shares = pool.bincount().double() / len(pool)
     guesses = [best_prior(n, shares) for n in sizes]

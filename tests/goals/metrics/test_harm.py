@@ -152,6 +152,31 @@ def test_the_score_takes_the_worst_window_and_not_the_last_look() -> None:
     assert score({"accuracy": 0.9, **found}, 0.9, 0.5, 0.0, True) == {"integrity": 0.0}
 
 
+def test_a_fall_of_nearly_a_window_counts() -> None:
+    """A clean run that had nine tenths of its gain once, at round 120, and again at its end: 19 of 20 rounds of .5."""
+    clean = [[t, {120: 0.935, 200: 0.947}.get(t, 0.93), 1.0] for t in range(1, 201)]
+    for rounds in (19, 20):
+        curve = [[t, 0.5 if 121 <= t < 121 + rounds else a, loss] for t, a, loss in clean]
+        found = damage(curve, clean, 120, 0.8)
+        assert found["window_accuracy"] < 0.53
+        assert score({"accuracy": 0.947, **found}, 0.947, 0.8, 0.0, True) == {"integrity": 0.0}
+
+
+def test_looks_that_an_attack_asks_for_are_in_no_window() -> None:
+    """Two of them in a row would stand for a tenth of the rounds; the lowest look has them."""
+    curve = sorted([*LONG, [51, 0.1, 1.0], [52, 0.1, 1.0]])
+    found = damage(curve, LONG, 40, 0.5)
+    assert (found["window_accuracy"], found["mean_accuracy"], found["lowest"]) == (0.9, pytest.approx(0.9), 0.1)
+
+
+def test_after_a_fall_looks_count_until_the_model_is_back() -> None:
+    """Before the clean run has learned, at round 50: .8 when the attack begins, then .5, .78 and .8."""
+    clean = [[10 * t, a, 1.0] for t, a in enumerate((0.5, 0.8, 0.8, 0.8, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9), 1)]
+    accuracies = [0.5, 0.8, 0.5, 0.78, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
+    found = damage([[10 * (i + 1), a, 1.0] for i, a in enumerate(accuracies)], clean, 20, 0.1)
+    assert found["mean_accuracy"] == pytest.approx((0.5 + 0.78 + 6 * 0.9) / 8)
+
+
 def test_a_single_unlucky_look_is_not_the_score() -> None:
     found = damage(under(r50=0.5), LONG, 0, 0.1)
     assert (found["lowest"], found["window_accuracy"]) == (0.5, pytest.approx(0.7))
@@ -163,7 +188,7 @@ def test_a_strike_at_the_end_counts_in_full() -> None:
 
 
 def test_a_window_in_which_the_clean_run_has_hardly_gained_does_not_count() -> None:
-    """Before round 50 the clean run has gained 0.04 of 0.1, and the window across it 0.07."""
+    """Before round 50 the clean run has gained 0.04 of 0.1."""
     clean = [[t, 0.84 if t < 50 else 0.9, 1.0] for t in range(5, 101, 5)]
     attacked = [[t, 0.8 if t < 50 else 0.89, 1.0] for t in range(5, 101, 5)]
     found = damage(attacked, clean, 0, 0.8)
