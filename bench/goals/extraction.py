@@ -65,7 +65,8 @@ class ModelExtractionText(GoalText):
         priors = values(records, "prior_agreement")
         sentences = [
             f"Without any attack: the best constant prediction agrees by {span([100 * p for p in priors])} % with the "
-            f"server's model. Rounds looked at: {span(models)} a cell and seed."
+            "server's model; a model that the attacker trains on samples of its own would agree by more. Rounds looked "
+            f"at: {span(models)} a cell and seed."
         ]
         if max(priors) == 1:
             sentences.append(
