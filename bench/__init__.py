@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         Leaderboard,
         Records,
         Results,
-        UserError,
         aggregate,
         compare,
         explain,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         run,
         run_suite,
     )
+    from fedarena.core.errors import UserError
 
 __version__ = "0.1.0"
 

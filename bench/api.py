@@ -34,23 +34,6 @@ if TYPE_CHECKING:
     from fedarena.records.results import GroupResult
     from fedarena.records.schema import Record
 
-__all__ = [
-    "Difference",
-    "Leaderboard",
-    "Records",
-    "Results",
-    "UserError",
-    "aggregate",
-    "compare",
-    "explain",
-    "invert",
-    "load_board",
-    "methods",
-    "read_records",
-    "run",
-    "run_suite",
-]
-
 Progress = Callable[[str, float, str], object]
 """Called with the name of a training run, the share of it that is done, and what it is doing."""
 
@@ -257,7 +240,7 @@ def invert(model: Module, gradients: Any, **options: Any) -> Reconstruction:
 
 def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse.Namespace:
     """The arguments of a command. Raises UserError."""
-    from fedarena.cli import parser
+    from fedarena.cli import read_args
 
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
@@ -267,7 +250,7 @@ def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse
             words.append(flag)
         elif value is not None and value is not False:
             words.append(f"{flag}={_text(value)}")
-    return parser(command).parse_args([command, *words])
+    return read_args([command, *words])
 
 
 def _text(value: Any) -> str:

@@ -36,9 +36,9 @@ class Provenance:
     """
 
     source: str
-    file: str | None
-    sha256: str | None
-    verified: bool
+    file: str | None = None
+    sha256: str | None = None
+    verified: bool = False
     subset: str | None = None
 
 

@@ -60,6 +60,17 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     return top
 
 
+def read_args(words: Sequence[str]) -> argparse.Namespace:
+    """The arguments of a command, whose plug-in files are in use from now on. Raises UserError."""
+    args = parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
+    if getattr(args, "plugin", None):
+        from fedarena.core import plugin_file, registry
+
+        plugin_file.use(args.plugin)
+        registry.registries.cache_clear()
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
@@ -70,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are stopped as after Ctrl-C
     words = sys.argv[1:] if argv is None else list(argv)
     try:
-        args = parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
+        args = read_args(words)
         code: int = args.run(args)
         sys.stdout.flush()
         return code

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.problem_args import add_plugin
 from fedarena.core import registry
 from fedarena.core.card import KINDS, Card, Kind
 from fedarena.core.did_you_mean import did_you_mean
@@ -41,10 +42,12 @@ def add_parser(subparsers: Subparsers) -> None:
     listing = subparsers.add_parser("list", help="list defenses, attacks, data sets, models and partitions")
     listing.add_argument("kind", nargs="?", metavar="KIND", help=f"one of: {', '.join(KINDS)} (default: all)")
     listing.add_argument("--json", action="store_true", help="print JSON")
+    add_plugin(listing)
     listing.set_defaults(run=run_list)
     showing = subparsers.add_parser("show", help="show a method's citation, departures, facts and options")
     showing.add_argument("name", metavar="NAME", help=f"a name that `bench list` prints, or {TRAINING}")
     showing.add_argument("--json", action="store_true", help="print JSON")
+    add_plugin(showing)
     showing.set_defaults(run=run_show)
 
 

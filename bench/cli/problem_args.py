@@ -65,6 +65,7 @@ def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
         "--defense nnm+krum; `bench show NAME` lists them",
     )
     add_data_dir(group)
+    add_plugin(group)
 
 
 def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[str, dict[str, str]]:
@@ -187,6 +188,16 @@ def add_secret(parser: argparse._ActionsContainer) -> None:
         help="32 hexadecimal digits from which all randomness follows, beside the seed: those of a record repeat it "
         "(default: drawn where an attack of another package takes part, else none). With none an attack of another "
         "package meets the runs of a published board, and could rebuild them from their seeds",
+    )
+
+
+def add_plugin(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file with cards of your own methods (CONTRIBUTING, 'Adding a method'); may be repeated",
     )
 
 

@@ -12,7 +12,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.problem_args import add_data_dir, add_json, add_quiet, add_secret, data_dir, read_secret, read_seeds
+from fedarena.cli.problem_args import (
+    add_data_dir,
+    add_json,
+    add_plugin,
+    add_quiet,
+    add_secret,
+    data_dir,
+    read_secret,
+    read_seeds,
+)
 from fedarena.core.errors import UserError
 from fedarena.problem.spec import read_integer
 
@@ -47,6 +56,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         verb.add_argument("--seeds", metavar="N,...", help="seeds in place of the suite's own")
         add_secret(verb)
         add_data_dir(verb)
+        add_plugin(verb)
         verb.add_argument("--out", metavar="FOLDER", help="records go here (default: runs/SUITE)")
         add_json(verb)
         add_quiet(verb)

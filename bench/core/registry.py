@@ -8,7 +8,8 @@ A third party's package declares, in its pyproject.toml,
 and `bench run --defense mine` finds it. The groups are `fedarena.defenses`, `fedarena.aggregators`,
 `fedarena.secures`, `fedarena.attacks`, `fedarena.datasets`, `fedarena.models` and `fedarena.partitions`.
 Two claims on one name are an error that names both; an unknown name is an error with the closest matches;
-a plug-in whose card cannot be imported is listed as broken, and using it says why.
+a plug-in whose card cannot be imported is listed as broken, and using it says why. A single file can hold cards, too
+(`fedarena.core.plugin_file`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
 
-from fedarena.core import foreign_card
+from fedarena.core import foreign_card, plugin_file
 from fedarena.core.card import KINDS, Card, Kind, import_card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
@@ -38,7 +39,7 @@ class Entry:
     Attributes:
         name: the registry name.
         target: "module:attribute" of the card.
-        origin: who claims it: `BUILT_IN`, or the distribution of a plug-in.
+        origin: who claims it: `BUILT_IN`, the distribution of a plug-in, or a plug-in's file.
     """
 
     name: str
@@ -105,12 +106,13 @@ Plugins = Callable[[str], Iterable[Entry]]
 
 
 def installed_plugins(group: str) -> list[Entry]:
-    """The entry points of one group in this environment."""
+    """The entry points of one group in this environment, and the cards in files."""
     points = entry_points(group=group)
     names = [e.dist.name if e.dist else "an unnamed distribution" for e in points]
     # Nobody becomes trusted by a name.
     origins = [f"another distribution named {name}" if name == BUILT_IN else name for name in names]
-    return [Entry(e.name, e.value, origin) for e, origin in zip(points, origins, strict=True)]
+    in_files = [Entry(c.name, c.target, c.file) for c in plugin_file.claims() if f"fedarena.{c.kind}s" == group]
+    return [*(Entry(e.name, e.value, origin) for e, origin in zip(points, origins, strict=True)), *in_files]
 
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:

@@ -54,8 +54,11 @@ class Architecture(ABC):
         """
 
     def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
-        """Initial parameters by name, of the distribution that `init` names, drawn from `generator` alone."""
-        return draw(module, self.options.init, generator)
+        """Initial parameters by name, drawn from `generator` alone.
+
+        They have the distribution that the option `init` names; of models without this option PyTorch's own.
+        """
+        return draw(module, getattr(self.options, "init", "default"), generator)
 
 
 def blank(make: Callable[[], M]) -> M:

@@ -1,0 +1,107 @@
+"""Methods in a single file, without a package: `--plugin my_method.py`.
+
+The file assigns its cards at the top level, `NAME = Card(name="…", kind="…", …)`. They are found in its syntax tree, so
+that nothing of it runs before one of its methods is used. The paths are kept in an environment variable, by which
+worker processes know them, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from fedarena.core.errors import UserError
+
+VARIABLE = "FEDARENA_PLUGINS"
+"""The variable with the absolute paths, separated as those of PATH."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A card in a file.
+
+    Attributes:
+        kind, name: what it claims to be. target: "module:attribute".
+        file: the name of the file.
+    """
+
+    kind: str
+    name: str
+    target: str
+    file: str
+
+
+def use(paths: Sequence[str]) -> None:
+    """Make the methods of these files known, here and in processes that this one starts. Raises UserError."""
+    known = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+    for path in paths:
+        place = Path(path).resolve()
+        if not place.is_file():
+            raise UserError(f"option 'plugin' is {path}, which is not a file")
+        if os.pathsep in str(place):
+            raise UserError(f"option 'plugin' is {path}, allowed: a path without '{os.pathsep}'")
+        claims_of(place)
+        known.append(str(place))
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(known))
+
+
+def claims() -> Iterator[Claim]:
+    """The cards of all files that are in use. Raises UserError."""
+    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        yield from claims_of(Path(path))
+
+
+@cache
+def claims_of(path: Path) -> tuple[Claim, ...]:
+    """The cards of a file, which can be imported from now on. Raises UserError."""
+    try:
+        tree = ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UserError(f"option 'plugin' is {path.name}{line}: {getattr(error, 'msg', error)}") from None
+    except OSError as error:
+        raise UserError(f"option 'plugin' is {path}, which cannot be read: {error.strerror}") from None
+    found = tuple(
+        Claim(kind=kind, name=name, target=f"{path.stem}:{attribute}", file=path.name)
+        for attribute, name, kind in _cards(tree)
+    )
+    if not found:
+        raise UserError(
+            f"option 'plugin' is {path.name}, which has no card: at its top level a line such as "
+            'NAME = Card(name="…", kind="…", …) is missing'
+        )
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    _require_own_name(path)
+    return found
+
+
+def _require_own_name(path: Path) -> None:
+    """Raise UserError where the file's name is no module's, or another module's."""
+    spec = find_spec(path.stem) if path.stem.isidentifier() else None
+    if spec is None or spec.origin is None or Path(spec.origin).resolve() != path:
+        why = "another module has this name" if spec is not None else "it is no name of a module"
+        raise UserError(f"option 'plugin' is {path.name}, which cannot be imported: {why}")
+
+
+def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """(attribute, name, kind) of each card."""
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            place, value = statement.targets[0], statement.value
+        elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            place, value = statement.target, statement.value
+        else:
+            continue
+        if not (isinstance(place, ast.Name) and isinstance(value, ast.Call)):
+            continue
+        called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+        given = {word.arg: word.value.value for word in value.keywords if isinstance(word.value, ast.Constant)}
+        if called == "Card" and isinstance(given.get("name"), str) and isinstance(given.get("kind"), str):
+            yield place.id, str(given["name"]), str(given["kind"])
