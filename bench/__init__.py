@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         run_suite,
     )
     from fedarena.core.errors import UserError
+    from fedarena.goals import own_results as metrics
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ __all__ = [
     "invert",
     "load_board",
     "methods",
+    "metrics",
     "read_records",
     "run",
     "run_suite",
@@ -49,6 +51,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'fedarena' has no attribute {name!r}")
+    if name == "metrics":
+        from fedarena.goals import own_results
+
+        return own_results
     from fedarena import api
 
     return getattr(api, name)

@@ -1,0 +1,62 @@
+"""`fa.metrics`: the judge's numbers for anybody's guesses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+import fedarena as fa
+
+RNG = np.random.default_rng(0)
+TRUTH = RNG.random((4, 1, 8, 8))
+OTHERS = RNG.random((50, 1, 8, 8))
+
+
+def test_the_truth_in_another_order_is_found() -> None:
+    found = fa.metrics.reconstruction(TRUTH[::-1].copy(), TRUTH, OTHERS)
+    assert (found["mse"], found["ssim"], found["identified"]) == (0, pytest.approx(1), 1)
+    assert found["chance"] == pytest.approx(1 / 51)
+    assert found["identified_low"] < 1
+    assert "identified" not in fa.metrics.reconstruction(TRUTH, TRUTH)
+
+
+def test_a_guess_that_another_sample_is_nearer_to_identifies_nothing() -> None:
+    found = fa.metrics.reconstruction(OTHERS[:4], TRUTH, OTHERS)
+    assert found["identified"] == 0
+    assert found["psnr"] == pytest.approx(-10 * np.log10(((OTHERS[:4] - TRUTH) ** 2).mean((1, 2, 3))).mean(), abs=0.6)
+
+
+def test_rows_have_no_ssim_and_values_out_of_range_are_clipped() -> None:
+    rows = TRUTH.reshape(4, -1)
+    found = fa.metrics.reconstruction(torch.as_tensor(rows) * 9, rows)
+    assert found.keys() == {"mse", "psnr"}
+    assert found["mse"] == pytest.approx(((np.clip(rows * 9, 0, 1) - rows) ** 2).mean())
+
+
+def test_membership_is_scikit_learn_s_area() -> None:
+    members = RNG.random(200) < 0.5
+    scores = RNG.normal(size=200) + members
+    found = fa.metrics.membership(scores, members)
+    assert found["auc"] == pytest.approx(roc_auc_score(members, scores))
+    assert found["auc_low"] < found["auc"] < found["auc_high"]
+    assert found["candidates"] == 200
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: fa.metrics.reconstruction(TRUTH[:, :, :4], TRUTH), r"shape \[1, 4, 8\], allowed: \[1, 8, 8\]"),
+        (lambda: fa.metrics.reconstruction(TRUTH, TRUTH * 3), "outside"),
+        (lambda: fa.metrics.reconstruction([], TRUTH), "guess has the shape"),
+        (lambda: fa.metrics.reconstruction(TRUTH, TRUTH, OTHERS[:, :, 1:]), "others have samples"),
+        (lambda: fa.metrics.membership([1, 2], [True]), "scores are 2"),
+        (lambda: fa.metrics.membership([1, 2], [True, True]), "all alike"),
+    ],
+)
+def test_what_does_not_fit_is_told_in_one_line(call: Any, said: str) -> None:
+    with pytest.raises(fa.UserError, match=said):
+        call()
