@@ -84,6 +84,7 @@ SHORT: Mapping[str, tuple[str, ...]] = {
         ("dlg", "idlg"), ("attack.iterations=5", "attack.restarts=1", "attack.victims=1", "attack.window=3")
     ),
     "inverting-gradients": ("attack.iterations=5", "attack.restarts=1", "attack.victims=1"),
+    "a3fl": ("attack.steps=5", "attack.alone=2", "attack.unlearning=1"),
     "analytic": ("attack.victims=1", "model.widths=16"),
     "model-inversion": ("attack.iterations=3", "attack.directions=2", "model.widths=16"),
     "property-inference": ("attack.rounds=2", "attack.round_batches=3", "attack.classifier=ridge", "model.widths=16"),
@@ -176,7 +177,10 @@ def test_rules(rule: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_poisoning_attacks(attack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inside = "label-flip" if attack in ("model-replacement", "neurotoxin") else "sign-flip"
     whole = f"{attack}+{inside}" if issubclass(registry.find("attack", attack).load(), Around) else attack
-    assert_same_on_both(AGAINST.get(attack, "krum"), whole, ["--clients=12", "--corrupted=2"], tmp_path, capsys)
+    options = [f"--set={option}" for option in SHORT.get(attack, ())]
+    assert_same_on_both(
+        AGAINST.get(attack, "krum"), whole, ["--clients=12", "--corrupted=2", *options], tmp_path, capsys
+    )
 
 
 def assert_same_on_both(
