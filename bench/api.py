@@ -149,8 +149,8 @@ def read_records(folder: str | Path) -> Records:
 
 
 def run(
-    defense: str,
-    attack: str,
+    defense: Any,
+    attack: Any,
     *,
     out: str | Path | None = None,
     progress: bool | Progress = False,
@@ -159,7 +159,8 @@ def run(
     """Run a defense against an attack beside no defense, as `bench run` does.
 
     Args:
-        defense, attack: names, as `dbcl`, `nnm+krum`, `delayed+label-flip` (`methods` lists them).
+        defense, attack: names (`methods` lists them), or classes of your own. The options dataset and model take
+            objects as well (`fedarena.runs.own_objects.name_of`). A run with objects has one process.
         out: a folder for the records and their pictures; None: nothing is written.
         progress: True: bars on stderr; a function is called with the run, the share done, and what it is doing.
         options: those of `bench run`: seeds, party, form, knows, dataset, model, partition, clients, rounds, jobs, …,
@@ -170,7 +171,7 @@ def run(
     """
     from fedarena.cli import run as command
 
-    args = _parsed("run", [f"--defense={defense}", f"--attack={attack}"], options)
+    args = _parsed("run", [], _named({"defense": defense, "attack": attack, **options}))
     pairing, groups = command.plan(args)
     jobs, folder = command.jobs_of(args), None if out is None else Path(out)
 
@@ -182,6 +183,22 @@ def run(
         results = command.measure(groups, jobs, folder, told if callable(progress) else bars)
     records = tuple(record for result in results for record in result.records)
     return Results(records, pairing.defense.label, pairing.attack.label, tuple(results))
+
+
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with names in place of objects. Raises UserError."""
+    objects = {o: v for o in ("defense", "attack", "dataset", "model") if not isinstance(v := options.get(o, ""), str)}
+    objects = {option: value for option, value in objects.items() if value is not None}
+    if not objects:
+        return options
+    from fedarena import goals
+    from fedarena.runs.own_objects import name_of
+
+    if options.get("jobs") not in (None, 1):
+        raise UserError(f"option 'jobs' is {options['jobs']}, allowed with objects of your own: 1")
+    named = options | {option: name_of(option, value) for option, value in objects.items()} | {"jobs": 1}
+    goals.of_attack.cache_clear()  # a class of this session can change under its name
+    return named
 
 
 def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> Records:

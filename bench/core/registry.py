@@ -30,6 +30,8 @@ from fedarena.core.fresh_process import is_fresh
 
 BUILT_IN = "fedarena"
 """The origin of the methods of this package."""
+SESSION = "this session"
+"""The origin of objects that the user of this process has handed over."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,14 @@ class Entry:
     target: str
     origin: str
 
+    @property
+    def foreign(self) -> bool:
+        """Whether the method is another package's, which may mean to cheat."""
+        return self.origin not in (BUILT_IN, SESSION)
+
     def seals(self, kind: Kind) -> bool:
         """Whether the method is another package's attack, and this process must not import it."""
-        return kind == "attack" and self.origin != BUILT_IN and not is_fresh()
+        return kind == "attack" and self.foreign and not is_fresh()
 
     def card(self, kind: Kind) -> Card:
         """The card. Raises UserError when the plug-in is broken or its card does not fit its claim."""
@@ -58,6 +65,32 @@ class Entry:
         if (card.kind, card.name) != (kind, self.name):
             raise UserError(f"{where} holds the card of {card.kind} '{card.name}'")
         return card
+
+
+@dataclass(frozen=True)
+class Held(Entry):
+    """An object of the user's session, whose card is at hand.
+
+    Attributes:
+        held: the card.
+    """
+
+    held: Card
+
+    def card(self, kind: Kind) -> Card:
+        return self.held
+
+
+_held: dict[tuple[Kind, str], Held] = {}
+
+
+def hold(card: Card) -> None:
+    """Make a card of this session known, in place of an earlier one of its name. Raises UserError for a name in use."""
+    known = registries()[card.kind]
+    if card.name in known.names() and (card.kind, card.name) not in _held:
+        raise UserError(f"{card.kind} '{card.name}' is claimed by {known.entry(card.name).origin}: choose another name")
+    _held[card.kind, card.name] = Held(card.name, "an object", SESSION, card)
+    registries.cache_clear()
 
 
 class Registry:
@@ -121,7 +154,8 @@ def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
     for kind in KINDS:
         builtin = import_module(f"fedarena.{_PACKAGES[kind]}").CARDS
         entries = [Entry(name, target, BUILT_IN) for name, target in builtin.items()]
-        registries[kind] = Registry(kind, [*entries, *plugins(f"fedarena.{kind}s")])
+        mine = [held for (of, _), held in _held.items() if of == kind]
+        registries[kind] = Registry(kind, [*entries, *plugins(f"fedarena.{kind}s"), *mine])
     return registries
 
 

@@ -161,6 +161,11 @@ def _ends(spec: MethodSpec) -> tuple[Aggregator | None, SecureSum | None]:
 
 def foreign(kind: Kind, method: MethodSpec | None) -> list[tuple[Kind, registry.Entry]]:
     """The parts of a defense or an attack that come from other packages: their kinds, and who claims their names."""
+    return [(of, claim) for of, claim in added(kind, method) if claim.foreign]
+
+
+def added(kind: Kind, method: MethodSpec | None) -> list[tuple[Kind, registry.Entry]]:
+    """The parts that are not of this package: those of others, and of the user's session."""
     if method is None:
         return []
     parts = [

@@ -223,9 +223,9 @@ def versions_of(kind: Kind, method: MethodSpec | None) -> dict[str, int]:
 
 
 def origins_of(spec: GroupSpec) -> dict[str, str]:
-    """The sources of methods from other packages: "distribution 1.2 (authors)" by method."""
+    """The sources of methods that are not of this package: "distribution 1.2 (authors)" by method."""
     origins = {}
-    for kind, claim in (*compose.foreign("defense", spec.defense), *compose.foreign("attack", spec.attack)):
+    for kind, claim in (*compose.added("defense", spec.defense), *compose.added("attack", spec.attack)):
         authors = registry.find(kind, claim.name).authors
         origins[claim.name] = claim.origin + (f" ({authors})" if authors else "")
     return origins

@@ -1,0 +1,106 @@
+"""Classes, arrays and modules of a user's session as methods: each gets a card, and is known by the card's name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.core import registry
+from fedarena.core.card import Card, Kind
+from fedarena.core.errors import UserError
+from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.models.architecture import Architecture, blank
+
+CLASSES: dict[str, dict[type, Kind]] = {
+    "defense": {Defense: "defense", Aggregator: "aggregator"},
+    "attack": {Inference: "attack", Poisoning: "attack"},
+    "model": {Architecture: "model"},
+}
+"""Option → the classes that it takes, and the kind of method that a subclass is."""
+HELD_OUT = 5
+"""Of (inputs, classes) one sample in this many is held out, drawn with seed 0."""
+
+
+def name_of(option: str, given: Any) -> str:
+    """Make an object known, and return the name that it is known by from now on.
+
+    Args:
+        option: defense, attack, dataset or model.
+        given: a card; a class of a defense, a rule, an attack or an `Architecture`; a `Dataset` or (inputs, classes);
+            an `nn.Module`, whose own values are not used, or a function of (input_shape, n_classes) that makes one.
+
+    Raises:
+        UserError: an object that is none of these, or a name that another method has.
+    """
+    card = given if isinstance(given, Card) else _card(option, given)
+    registry.hold(card)
+    return card.name
+
+
+def _card(option: str, given: Any) -> Card:
+    for base, kind in CLASSES.get(option, {}).items():
+        if isinstance(given, type) and issubclass(given, base):
+            return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
+    if option == "dataset" and isinstance(given, Dataset | tuple):
+        made = given if isinstance(given, Dataset) else _dataset(*given)
+        return Card(name=made.name, kind="dataset", title="Arrays of this session", target=lambda data_dir=None: made)
+    if option == "model" and isinstance(given, nn.Module):
+        return _model(type(given).__name__, lambda input_shape, n_classes: deepcopy(given))
+    if option == "model" and callable(given) and not isinstance(given, type):
+        return _model(given.__name__.strip("<>"), given)
+    raise UserError(f"option '{option}' is a {type(given).__name__}, allowed: a name, or {ALLOWED[option]}")
+
+
+ALLOWED = {
+    "defense": "a subclass of Defense or Aggregator",
+    "attack": "a subclass of Inference or Poisoning",
+    "dataset": "a Dataset, or (inputs, classes)",
+    "model": "an nn.Module, or a function of (input_shape, n_classes) that makes one",
+}
+
+
+def _model(name: str, make: Callable[[tuple[int, ...], int], nn.Module]) -> Card:
+    class Own(Architecture):
+        def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+            return blank(lambda: make(input_shape, n_classes))
+
+    return Card(name=_kebab(name), kind="model", title="A module of this session", target=Own)
+
+
+def _dataset(x: Any, y: Any) -> Dataset:
+    """Inputs [n, …] in [0, 1], or uint8 up to 255, and classes [n]."""
+    inputs, classes = np.asarray(x), np.asarray(y).astype(np.int64)
+    whole = inputs.dtype == np.uint8
+    inputs = inputs if whole else inputs.astype(np.float32)
+    held = np.zeros(len(inputs), dtype=bool)
+    held[np.random.default_rng(0).permutation(len(inputs))[: len(inputs) // HELD_OUT]] = True
+    checksum = hashlib.sha256(np.ascontiguousarray(inputs).tobytes() + classes.tobytes()).hexdigest()
+    return Dataset(
+        name="arrays",
+        x_train=inputs[~held],
+        y_train=classes[~held],
+        x_test=inputs[held],
+        y_test=classes[held],
+        scale=255.0 if whole else 1.0,
+        n_classes=int(classes.max()) + 1,
+        provenance=Provenance("arrays of this session", sha256=checksum),
+    )
+
+
+def _kebab(name: str) -> str:
+    """MyRule → my-rule."""
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-")
+
+
+def _title(given: type) -> str:
+    return (given.__doc__ or given.__name__).strip().splitlines()[0]

@@ -1,0 +1,137 @@
+"""Objects of a session as methods: a run with a class gives the records of the same method under its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers.repeatable import repeatable
+from torch import nn
+
+import fedarena as fa
+from fedarena.contracts.aggregator import Aggregate, Aggregator
+from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.core import registry
+from fedarena.core.card import Card
+from fedarena.core.tensors import scale
+from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.goals import of_attack
+from fedarena.runs.own_objects import name_of
+
+SHORT: dict[str, Any] = {"rounds": 4, "model": "mlp", "model.widths": 8}
+POISONED = SHORT | {"clients": 8, "corrupted": 2, "batch_size": 8, "training.lr": 0.2, "training.eval_every": 1}
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    yield
+    registry._held.clear()
+    registry.registries.cache_clear()
+    of_attack.cache_clear()
+
+
+class MyMedian(Aggregator):
+    """The median of every coordinate."""
+
+    def __call__(self, x: Any, call: Any) -> Aggregate:
+        return Aggregate(x.median(0).values, None)
+
+
+class HalfStep(FedAvg):
+    def direction(self, *given: Any) -> Any:
+        made = super().direction(*given)
+        return type(made)(scale(0.5, made.step), made.extra, made.verdict)
+
+
+class MyFlip(Poisoning):
+    def craft(self, view: Any, memory: Any, rng: Any) -> Any:
+        return scale(-1.0, view.own), memory
+
+
+class Blind(Inference):
+    goal = "membership"
+
+    def run(self, view: Any, rng: Any, progress: Any) -> Any:
+        return [Scores(torch.zeros(len(o.candidates.y))) for o in view.observations]
+
+
+def metrics(results: fa.Results) -> list[dict[str, float]]:
+    return [record["metrics"] for record in repeatable(results)]
+
+
+def test_a_rule_and_an_attack_are_classes() -> None:
+    own = fa.run(MyMedian, MyFlip, **POISONED)
+    assert (own.defense, own.attack) == ("my-median", "my-flip")
+    assert {r["origins"]["my-median"] for r in own if r["defense"] == "my-median"} == {"this session"}
+    assert not any("secret" in record for record in own)
+    built_in = fa.run(MyMedian, "sign-flip", **POISONED, knows="own", jobs=1, **{"attack.scale": 1.0})
+    left, right = (
+        [r["metrics"]["accuracy"] for r in results if r["attacker_knowledge"] == "own"] for results in (own, built_in)
+    )
+    assert left == right
+
+
+def test_a_protocol_is_a_class_and_acts() -> None:
+    half, plain = (fa.run(one, "last-layer-label", party="server", **SHORT, jobs=1) for one in (HalfStep, "fedavg"))
+    slow = next(record for record in half if record["defense"] == "half-step")
+    assert slow["utility"]["clean_curve"] != plain[0]["utility"]["clean_curve"]
+    beside = next(record for record in half if record["defense"] == "fedavg")
+    assert beside["utility"]["clean_curve"] == plain[0]["utility"]["clean_curve"]
+
+
+def test_a_class_that_changed_under_its_name_is_the_new_one() -> None:
+    first = name_of("attack", Blind)
+    assert registry.find("attack", first).load() is Blind
+    other = type("Blind", (Blind,), {})
+    assert name_of("attack", other) == first
+    assert registry.find("attack", first).load() is other
+
+
+def test_a_blind_attack_on_members_is_at_chance() -> None:
+    made = fa.run("fedavg", Blind, party="server", form="paper", **SHORT | {"batch_size": 4})
+    assert {record["metrics"]["auc"] for record in made if record["metrics"]} == {0.5}
+
+
+def test_arrays_and_a_module_are_a_problem() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 4
+    x = (np.eye(4)[y] * 0.8 + 0.1 * rng.random((200, 4))).astype(np.float32)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
+    problem: dict[str, Any] = {"dataset": (x, y), "model": model, "rounds": 200, "batch_size": 16, "training.lr": 0.5}
+    made = fa.run("fedavg", "last-layer-label", party="server", **problem)
+    (record,) = {r["key"]: r for r in made if r["form"] == "paper"}.values()
+    assert record["problem"]["dataset"] == "arrays"
+    assert record["problem"]["model"] == "sequential"
+    assert record["problem"]["data"]["source"] == "arrays of this session"
+    assert record["utility"]["clean_accuracy"] > 0.95
+
+
+def test_a_factory_and_a_card_are_taken_too() -> None:
+    def small(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, n_classes))
+
+    card = Card(name="mine", kind="aggregator", title="Mine", target=MyMedian)
+    options = {name: value for name, value in POISONED.items() if name != "model.widths"}
+    made = fa.run(card, "sign-flip", **options | {"model": small})
+    assert {r["problem"]["model"] for r in made} == {"small"}
+    assert made.defense == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"defense": 3}, "option 'defense' is a int, allowed: a name, or a subclass of Defense or Aggregator"),
+        ({"attack": MyMedian}, "option 'attack' is a"),
+        ({"dataset": [1, 2]}, "option 'dataset' is a list"),
+        ({"model": 3}, "option 'model' is a int"),
+        ({"defense": Card(name="krum", kind="aggregator", title="x", target=MyMedian)}, "is claimed by fedarena"),
+        ({"defense": MyMedian, "jobs": 2}, "option 'jobs' is 2, allowed with objects of your own: 1"),
+    ],
+)
+def test_other_objects_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(fa.UserError, match=said):
+        fa.run(**{"defense": "fedavg", "attack": "dlg", **given})
