@@ -70,6 +70,7 @@ def test_an_example_gives_the_same_records_in_the_shell_and_in_python(
 
 def test_two_workers_know_the_file_too(tmp_path: Path) -> None:
     given = {"rounds": 4, "secret": SECRET, **SHORT["my_rule"]}
+    fa.run("median", "sign-flip", rounds=2, clients=6, corrupted=1, jobs=2)  # these workers do not know it
     with forgotten():
         one, two = (fa.run(plugin=EXAMPLES / "my_rule.py", jobs=jobs, **given) for jobs in (1, 2))
     assert repeatable(one) == repeatable(two)

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from fedarena.core import plugin_file
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.runs.worker_messages import end_with_parent
 
@@ -90,7 +91,7 @@ class Local(Executor):
                 job_reducers=REDUCERS,
                 result_reducers=REDUCERS,
                 initializer=_begin,
-                initargs=(os.getpid(),),
+                initargs=(os.getpid(), os.environ.get(plugin_file.VARIABLE, "")),  # other ones make a new pool
             )
         return self._used
 
@@ -104,8 +105,10 @@ class Local(Executor):
             self._used.shutdown(wait=True, kill_workers=True)
 
 
-def _begin(parent: int) -> None:
-    """Begin a worker process."""
+def _begin(parent: int, plugins: str) -> None:
+    """Begin a worker process, which can import the plug-in files that are in use."""
+    os.environ[plugin_file.VARIABLE] = plugins
+    list(plugin_file.claims())
     # Ctrl-C reaches every process of a terminal. The parent ends its workers, which would print a traceback themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Watched from its start on: otherwise an idle worker would outlive a killed parent by the timeout.
