@@ -187,8 +187,8 @@ def run(
 
 def _named(options: dict[str, Any]) -> dict[str, Any]:
     """The options with names in place of objects. Raises UserError."""
-    objects = {o: v for o in ("defense", "attack", "dataset", "model") if not isinstance(v := options.get(o, ""), str)}
-    objects = {option: value for option, value in objects.items() if value is not None}
+    kinds = ("defense", "attack", "dataset", "model")
+    objects = {kind: options[kind] for kind in kinds if not isinstance(options.get(kind), str | None)}
     if not objects:
         return options
     from fedarena import goals

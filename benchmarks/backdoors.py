@@ -15,7 +15,7 @@ they would take six steps a round. The window of an attack are the rounds 30 to 
 - rules: success at the end of the window under FLAME, FoolsGold and FLDetector, in the plain form and in disguise.
 
 Exits with 1 where, without a defense, a seed's trigger succeeds on less than .9 at the end of the window, but for
-`window` alone, whose colluders train as honest clients do.
+`window` alone, whose colluders train as honest clients do, and for A3FL and the rare samples of edge-case.
 """
 
 from __future__ import annotations
@@ -100,6 +100,8 @@ SUCCESS: tuple[tuple[str, Federation, Options], ...] = (
     ("window+model-replacement+edge-case", TWENTY, TRAINING),
     ("window+model-replacement+edge-case", TWENTY, PROJECTED),
 )
+WITHOUT_BAR = ("a3fl", "edge-case")
+"""Triggers whose success is shown and held to nothing."""
 LIVED = "window+neurotoxin+pixel-trigger"
 WIDTHS, MASKED = (32, 128, 512), ("0.1", "0.3", "0.5")
 MOVEMENT = "movement, 0.3"
@@ -154,7 +156,7 @@ def succeeds(seeds: Sequence[int]) -> bool:
     for text, on, options in SUCCESS:
         found = [outcome(text, on, seed, options) for seed in seeds]
         low, bound = min(o.stopped for o in found), any(o.bound for o in found)
-        good &= low >= ENOUGH or not options
+        good &= low >= ENOUGH or not options or text.endswith(WITHOUT_BAR)
         means = [fmean(getattr(o, name) for o in found) for name in ("stopped", "last", "accuracy")]
         numbers = " | ".join(f"{value:.2f}" for value in (low, *means))
         lived = f"{'≥ ' if bound else ''}{fmean(o.lived for o in found):.0f}"

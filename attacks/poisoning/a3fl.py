@@ -88,6 +88,8 @@ class A3FL(ImageTrigger):
     ) -> Callable[[Tensor], Tensor]:
         """L, with the model that has unlearned the patch as it is now."""
         loss, marked = self.knowledge.task.loss, self._with(x, patch)
+        if not self.options.lam:
+            return lambda patch: loss(model, self._with(x, patch), target)
         adverse = self._trained(model, marked, y, self.options.unlearning, rng)
         gradient = grad(lambda params: loss(params, marked, y))
         alike = cosine_similarity(flatten(gradient(adverse)), flatten(gradient(model)), dim=0)

@@ -51,7 +51,7 @@ def invert(
     samples: tuple[Tensor, Tensor] | None = None,
     loss: str = "cross-entropy",
     local_epochs: int = 0,
-    lr: float = 0.1,
+    lr: float | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     progress: Callable[[float, str], None] = lambda share, text: None,
@@ -59,7 +59,7 @@ def invert(
 ) -> Reconstruction:
     """Guess the images behind a gradient of the mean loss of a batch, as a server does that sees it.
 
-    Nothing is compared with the truth here. `fedarena.goals.metrics.reconstruction` compares a guess with it.
+    Nothing is compared with the truth here; `fa.metrics.reconstruction` does that.
 
     Args:
         model: takes inputs [n, *input_shape] in [0, 1]; the gradient was taken at its parameters.
@@ -67,7 +67,7 @@ def invert(
         input_shape: images [channels, height, width]. n_classes: outputs of the model.
         attack: one after images, by its name (`fa.methods("attack")`). options: its options.
         images: samples behind the gradient. labels: their classes, where the attacker knows them.
-        samples: inputs and classes that the attacker has collected, for attacks with a prior.
+        samples: inputs and classes that the attacker has collected. Without them an attack has no prior.
         local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient.
 
     Returns:
@@ -76,7 +76,7 @@ def invert(
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
-    steps = Schedule(rounds=1, loss=loss, batch_size=batch_size or images, local_epochs=local_epochs, lr=lr)
+    steps = _steps(loss, images, local_epochs, lr, batch_size)
     task = _task(model, tuple(input_shape), n_classes, images, steps)
     params = {name: p.detach().clone() for name, p in model.named_parameters()}
     _require_fit(task, params)
@@ -88,6 +88,17 @@ def invert(
     if isinstance(answer, NotApplicable):
         raise UserError(f"attack {attack}: {answer.reason}")
     return answer[0]  # type: ignore[no-any-return]
+
+
+def _steps(loss: str, images: int, local_epochs: int, lr: float | None, batch_size: int | None) -> Schedule:
+    """How the update came about. Raises UserError for numbers that are missing, or that say nothing of one gradient."""
+    if not local_epochs:
+        if lr is not None or batch_size is not None:
+            raise UserError("lr and batch_size are of local steps, allowed: with local_epochs")
+        return Schedule(rounds=1, loss=loss, batch_size=images)
+    if lr is None:
+        raise UserError(f"local_epochs is {local_epochs}, which needs lr, the rate of the steps")
+    return Schedule(rounds=1, loss=loss, batch_size=batch_size or images, local_epochs=local_epochs, lr=lr)
 
 
 def _view(task: Task, seen: Observation, samples: tuple[Tensor, Tensor] | None) -> View:
@@ -130,6 +141,8 @@ def _labels(labels: Sequence[int] | Tensor | None, images: int, attack: Inferenc
     known = torch.as_tensor(labels, dtype=torch.int64)
     if known.shape != (images,):
         raise UserError(f"labels have the shape {list(known.shape)}, allowed: [{images}], one for each image")
+    if not attack.needs_labels:
+        raise UserError(f"attack {name}: with these options it makes no use of labels: leave them out")
     return known
 
 

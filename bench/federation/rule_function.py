@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ def aggregate(
     uploads: Any,
     f: int,
     *,
-    weights: Sequence[float] | None = None,
     reference: Any = None,
     seed: int = 0,
     **options: Any,
@@ -34,7 +33,6 @@ def aggregate(
         uploads: an array or a tensor [n, d], or a list of n mappings from names to arrays or tensors, such as state
             dicts.
         f: how many of them the server assumes to be corrupted.
-        weights: samples behind each upload, for rules that use them. By default all weigh the same.
         reference: the upload that the server's own data give, for rules that compare with it: [d], or a mapping.
         seed: of rules that draw at random.
         options: of the rule and its wrappers, by name, or of one part by its dotted name: `**{"PART.OPTION": 2}`.
@@ -58,7 +56,7 @@ def aggregate(
         raise UserError(f"rule '{rule}' compares with an upload of the server's own data: give reference")
     own = None if reference is None else _rows([reference])[0][0].to(rows)
     call = Call(
-        weights=torch.ones(len(rows)) if weights is None else torch.as_tensor(weights, dtype=torch.float32),
+        weights=torch.ones(len(rows)),
         f=f,
         memory={},
         rng=Rng(seed),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -73,8 +72,7 @@ def membership(scores: Any, members: Any) -> dict[str, float]:
 
 
 def _floats(samples: Any, name: str) -> Tensor:
-    given: Sequence[Any] | Tensor = samples
-    x = torch.as_tensor(given).detach().cpu().double()
+    x = torch.as_tensor(samples).detach().cpu().double()
     if x.dim() < 2 or not len(x):
         raise UserError(f"{name} has the shape {list(x.shape)}, allowed: [n, …] with n at least 1")
     return x

@@ -51,7 +51,7 @@ def test_integers_are_averaged_and_come_back_as_integers() -> None:
     assert made == {"steps": torch.tensor(4)}
 
 
-def test_options_weights_and_seed_act() -> None:
+def test_options_and_seed_act() -> None:
     assert not torch.equal(aggregate("multi-krum", X, 2, m=3), aggregate("multi-krum", X, 2, m=5))
     named = aggregate("nnm+multi-krum", X, 2, **{"multi-krum.m": 3})
     assert not torch.equal(named, aggregate("nnm+multi-krum", X, 2, **{"multi-krum.m": 5}))
