@@ -62,7 +62,7 @@ def invert(
     Nothing is compared with the truth here; `fa.metrics.reconstruction` does that.
 
     Args:
-        model: takes inputs [n, *input_shape] in [0, 1]; the gradient was taken at its parameters.
+        model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
         gradients: by name, or in the order of `model.parameters()`. With local_epochs: the update, start − end.
         input_shape: images [channels, height, width]. n_classes: outputs of the model.
         attack: one after images, by its name (`fa.methods("attack")`). options: its options.

@@ -89,9 +89,9 @@ def test_every_published_number_is_listed_among_what_the_papers_print() -> None:
     assert named == {table for table, _ in every_published_number() if paper_of(table) != EXTERNAL}
 
 
-def test_the_readme_counts_what_is_on_the_page() -> None:
+def test_the_results_page_counts_what_is_on_the_page() -> None:
     printed, here = counted(PAPERS)
-    text = " ".join((ROOT / "README.md").read_text().split())
+    text = " ".join((ROOT / "docs/results.md").read_text().split())
     assert f"{here} of the {printed} results that the four papers print" in text
     assert f"The other {printed - here}" in text
     assert LEFT_OUT in text

@@ -15,9 +15,10 @@ def escape(text: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table. Heads and cells are markdown, escaped by the caller."""
-    lines = [list(heads), ["---"] * len(heads), *(list(row) for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    """A table. Heads and cells are markdown, escaped by the caller. Cells are not padded: pages stay small."""
+    from tabulate import tabulate
+
+    return tabulate([list(row) for row in rows], list(heads), "github", stralign=None, disable_numparse=True)
 
 
 def folded(title: str, body: str) -> str:

@@ -38,7 +38,7 @@ def test_a_page_has_the_rows_the_notes_and_the_command_behind_them() -> None:
     assert "2 parts, 180 s of CPU time; FedArena 1.0 (abc), 1.0 (def), torch 2.13.0" in text
     noted = page(RESULT, (), lambda rows: ([{"best": max(r["accuracy"] for r in rows)}], ["of *all*"]), [0], None)
     assert "```sh\nbench reproduce x/y\n```" in noted
-    assert "| best |\n| --- |\n| 0.75 |\n\n- of \\*all\\*\n" in noted
+    assert "| best |\n|--------|\n| 0.75 |\n\n- of \\*all\\*\n" in noted
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""The documentation's commands and code run; those that take long, and those of the tables, are commands at least."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from helpers.pages import DOCS, MEASURED, PAGES, README, blocks, commands, in_tables
+from helpers.paths import ROOT
+from helpers.plugin_files import forgotten
+
+from fedarena.cli import main, parser
+from fedarena.reproduce.tables import TABLES
+
+COMMANDS = [
+    pytest.param(command, id=f"{page.stem}: {command}")
+    for page in PAGES
+    for command in [*commands(page, "sh", "sh long"), *in_tables(page)]
+]
+SHORT = {command: page.stem for page in (README, *DOCS) for command in commands(page, "sh")}
+CODE = [
+    pytest.param(code, id=f"{page.stem} {i}")
+    for page in (README, *DOCS)
+    for i, code in enumerate(blocks(page, "python"))
+    if "CARD" not in code
+]
+"""Blocks with a card are files of examples/, which have tests of their own."""
+
+
+@pytest.fixture
+def beside_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with the reports and the examples."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("reports", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_a_page_is_one(command: str) -> None:
+    words = shlex.split(command)
+    assert words[0] == "bench"
+    args = parser().parse_args(words[1:])
+    if args.command == "reproduce":
+        assert args.all or args.table in TABLES
+
+
+@pytest.mark.usefixtures("beside_reports", "briefly_alone", "undrawn")
+@pytest.mark.parametrize("command", [pytest.param(c, id=f"{page}: {c}") for c, page in SHORT.items()])
+def test_a_short_command_of_the_documentation_runs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = shlex.split(command)[1:]
+    more = ["--jobs", "1", "--quiet"] if words[0] == "run" else []
+    with forgotten():
+        assert main([*words, *more]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_the_code_of_a_page_runs(code: str, beside_reports: Path) -> None:
+    exec(code, {"__name__": "page"})
+    assert ("savefig" in code) == (beside_reports / "dlg.png").is_file()
+
+
+def test_the_first_command_is_the_main_job() -> None:
+    for page in (README, ROOT / "docs/start.md"):
+        assert "python -m pip install . && bench run --defense dbcl --attack dlg\n" in page.read_text()
+
+
+def test_every_page_of_what_was_measured_is_linked_and_has_commands() -> None:
+    text = (ROOT / "docs/results.md").read_text()
+    for page in MEASURED:
+        assert f"]({Path('..') / page.relative_to(ROOT)})" in text
+        assert commands(page, "sh", "sh long") or in_tables(page)
+
+
+def test_the_page_on_methods_shows_the_examples_to_the_letter() -> None:
+    shown = [code for code in blocks(ROOT / "docs/own-method.md", "python") if "CARD" in code]
+    assert sorted(shown) == sorted(path.read_text() for path in (ROOT / "examples").glob("my_*.py"))

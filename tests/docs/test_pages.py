@@ -1,0 +1,59 @@
+"""The documentation's pages: links lead somewhere, sentences are short, the front page too, the site is built."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from helpers.fresh_python import run_python
+from helpers.pages import DOCS, PAGES, README, sentences
+from helpers.paths import ROOT
+
+MOST_WORDS = 35
+GENERATED = sorted((ROOT / "docs/methods").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *GENERATED], ids=lambda page: page.stem)
+def test_links_and_pictures_lead_somewhere(page: Path) -> None:
+    for target, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+        if target.startswith("http"):
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", there.read_text(), re.MULTILINE)
+            assert heading in {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}, heading
+
+
+@pytest.mark.parametrize("page", [README, *DOCS], ids=lambda page: page.stem)
+def test_no_sentence_is_long(page: Path) -> None:
+    assert [sentence for sentence in sentences(page) if len(sentence.split()) > MOST_WORDS] == []
+
+
+def test_sentences_are_found() -> None:
+    assert max(len(sentence.split()) for page in DOCS for sentence in sentences(page)) > MOST_WORDS // 2
+    assert sum(1 for page in DOCS for _ in sentences(page)) > 300
+
+
+def test_the_front_page_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= 150
+    assert README.stat().st_size <= 8_000
+
+
+def test_pages_of_methods_are_what_the_cards_say() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from make_methods import pages
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    assert pages() == {path.name: path.read_text() for path in GENERATED}, "run: python docs/make_methods.py"
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("sphinx", reason="sphinx is not installed: pip install '.[docs]'")
+    code = "import sys; from sphinx.cmd.build import main; sys.exit(main(sys.argv[1:]))"
+    done = run_python(code, "-W", "--keep-going", "-q", "-c", "docs", ".", str(tmp_path), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "docs/index.html").is_file()

@@ -1,0 +1,44 @@
+"""The pages of the documentation, and what is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from helpers.paths import ROOT
+
+README = ROOT / "README.md"
+DOCS = tuple(sorted((ROOT / "docs").glob("*.md")))
+MEASURED = tuple(sorted((ROOT / "reports/measured").glob("*.md")))
+PAGES = (README, *DOCS, *MEASURED)
+"""README, the documentation without the pages that are made from cards, and what was measured by hand."""
+
+FENCE = re.compile(r"^```(?P<info>\w+(?: long)?)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+"""A block of code. `sh long` takes minutes, and is only parsed by tests."""
+
+
+def blocks(page: Path, info: str) -> list[str]:
+    """The blocks of a kind."""
+    return [match["body"] for match in FENCE.finditer(page.read_text(encoding="utf-8")) if match["info"] == info]
+
+
+def commands(page: Path, *infos: str) -> list[str]:
+    """The commands of its blocks of shell that begin with `bench`, without comments."""
+    lines = [line for info in infos for block in blocks(page, info) for line in block.replace("\\\n", " ").splitlines()]
+    parts = [part.strip() for line in lines if "pip install" not in line for part in line.split(" #")[0].split("&&")]
+    return [part for part in parts if part.startswith("bench ")]
+
+
+def in_tables(page: Path) -> list[str]:
+    """The commands in cells of tables that are nothing else."""
+    return re.findall(r"\| `(bench [^`]*)` \|", page.read_text(encoding="utf-8"))
+
+
+def sentences(page: Path) -> Iterator[str]:
+    """The sentences of its text: without code, tables, links' targets and pictures."""
+    text = re.sub(r"```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(?:    .*|\|.*|#.*|!\[.*)$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "Code", text))
+    for paragraph in re.split(r"\n\s*\n|^\s*- ", text, flags=re.MULTILINE):
+        yield from filter(None, (s.strip() for s in re.split(r"(?<=[.:;?!])\s+(?=[A-Z(\[*])|:\s|;\s", paragraph)))
