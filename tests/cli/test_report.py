@@ -109,7 +109,7 @@ def test_a_folder_of_runs_becomes_a_page_with_figures(runs: Path, report: Report
 
 
 def test_the_numbers_are_those_of_the_records(runs: Path, written: Path) -> None:
-    text = (written / "README.md").read_text()
+    text = (written / "cells-poisoning.md").read_text()
     found = records(runs)
     poisoned = [
         r["scores"]["integrity"] for r in found if r["defense"] == "median" and r["attacker_knowledge"] == "own"

@@ -12,6 +12,9 @@ from fedarena.core.text.numbers import Mean, mean, number
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 from fedarena.goals.text import interval as judged_interval
 
+POISONING = "poisoning"
+"""In a goal's place: all attacks that poison."""
+
 SHOWN = {
     "accuracy": "accuracy",
     "attack_success_rate": "trigger succeeds",
@@ -35,11 +38,17 @@ SHARES = ("attack_success_rate", "recovered", "auc", "tpr_at_1_percent_fpr", "la
 """Metrics that are never beyond [0, 1], so that their intervals are clipped there."""
 
 
-def attack_tables(board: Board) -> str:
-    """One folded table for each attack; a sentence where there are no cells."""
-    attacks = list(dict.fromkeys(c.attack for c in board.cells))
-    tables = [folded(_title(board, attack), _table_and_commands(board, attack)) for attack in attacks]
-    return "\n\n".join(tables) or "No cells: nothing was attacked."
+def goals_of(board: Board) -> dict[str, list[str]]:
+    """Goal → its attacks, in the order of the cells; poisoning is one goal."""
+    goals: dict[str, str] = {}
+    for c in board.cells:
+        goals.setdefault(c.attack, c.goal or POISONING)
+    return {goal: [name for name, its in goals.items() if its == goal] for goal in dict.fromkeys(goals.values())}
+
+
+def attack_tables(board: Board, attacks: Sequence[str]) -> str:
+    """One folded table for each attack."""
+    return "\n\n".join(folded(_title(board, attack), _table_and_commands(board, attack)) for attack in attacks)
 
 
 def ordered(cells: Sequence[BoardCell], board: Board) -> list[BoardCell]:

@@ -1,4 +1,4 @@
-"""A board as one page of markdown: what it is, what it shows, what it leaves open, and the command of each part."""
+"""A board as pages of markdown: what it is, what it shows, what it leaves open; each goal's cells, with their commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedarena.board.leaderboard import render
 from fedarena.board.markdown import ranking
 from fedarena.board.notes import provenance_text, seeds_text
 from fedarena.board.ranking import rank_defenses
-from fedarena.board.report.attack_tables import attack_tables
+from fedarena.board.report.attack_tables import attack_tables, goals_of
 from fedarena.board.report.clean_run_table import clean_run_table
 from fedarena.board.report.method_cards import method_cards
 from fedarena.board.report.missing_results import could_not_start, limits, without_result
@@ -49,8 +49,11 @@ FIGURES = {
 """Figures in order: heading, and the sentence where there is nothing to draw."""
 
 
-def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: Sequence[str]) -> str:
-    """The page.
+FRONT = "README.md"
+
+
+def pages(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: Sequence[str]) -> dict[str, str]:
+    """The pages, by file name: the front page, and one for each goal with its cells.
 
     Args:
         figures: by the names of `FIGURES`.
@@ -71,17 +74,36 @@ def page(board: Board, figures: Mapping[str, Sequence[ReportFigure]], commands: 
     ]
     for name, (title, nothing) in FIGURES.items():
         parts += [f"## {title}", *([_figure(figure, command_text) for figure in figures[name]] or [nothing])]
-    return "\n\n".join([*parts, *_cells_and_limits(board, command_text), *_sources(board, commands)]) + "\n"
+    front = "\n\n".join([*parts, *_cells_and_limits(board), *_sources(board, commands)]) + "\n"
+    cells = {cells_page(goal): _cells(board, goal, attacks, command_text) for goal, attacks in goals_of(board).items()}
+    return {FRONT: front} | cells
 
 
-def _cells_and_limits(board: Board, command_text: str) -> list[str]:
-    """Every cell, what has no result, and what the numbers mean."""
+def cells_page(goal: str) -> str:
+    """The file of a goal's cells."""
+    return f"cells-{goal}.md"
+
+
+def _cells(board: Board, goal: str, attacks: Sequence[str], command_text: str) -> str:
+    """The page of a goal: its cells, attack by attack."""
+    parts = [
+        f"# Cells of {goal}: {escape(board.title or board.suite)}",
+        "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends). "
+        f"{DAGGER}: the runs have a warning, which is among the limits on the [front page]({FRONT}).",
+        attack_tables(board, attacks),
+        command_text,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cells_and_limits(board: Board) -> list[str]:
+    """Where every cell is, what has no result, and what the numbers mean."""
+    by_goal = [
+        f"[{goal}]({cells_page(goal)}): {', '.join(map(escape, attacks))}" for goal, attacks in goals_of(board).items()
+    ]
     return [
         "## Every cell",
-        "Scores are means over seeds with their 95 % interval (Student's t, cut to [0, 1] and then given by its ends). "
-        f"{DAGGER}: the runs have a warning, which is among the limits below.",
-        attack_tables(board),
-        command_text,
+        items(by_goal) or "No cells: nothing was attacked.",
         "## What is missing or failed",
         without_result(board),
         "## Attacks that could not start",
@@ -101,7 +123,7 @@ def _sources(board: Board, commands: Sequence[str]) -> list[str]:
         method_cards(board),
         "## How this report is made",
         code(commands),
-        "The commands of single cells stand below the tables of cells. "
+        "The commands of single cells stand below their tables. "
         "All numbers come from [board.json](board.json), which holds every cell with its scores by seed, the keys of "
         "its records and its command; the same records give the same report, byte for byte.",
     ]

@@ -1,4 +1,4 @@
-"""Writes a report: README.md, its figures and board.json in a folder."""
+"""Writes a report: README.md, a page of cells for each goal, figures and board.json in a folder."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fedarena.board.report.accuracy_figures import accuracy_by_round
 from fedarena.board.report.cost_figure import cost_and_score
 from fedarena.board.report.epsilon_figures import privacy_and_epsilon
 from fedarena.board.report.heat_maps import heat_maps
-from fedarena.board.report.page import page
+from fedarena.board.report.page import FRONT, pages
 from fedarena.board.report.reconstruction_figures import reconstructions
 from fedarena.board.report.report_figure import ReportFigure
 from fedarena.board.report.roc_curves import roc_curves
 from fedarena.core.files import prepare_folder, write_atomically
 
-FIGURE_LINK = re.compile(r"\]\((images/[a-z0-9-]+\.png)\)")
-"""A link to a figure on the page."""
+OWN_LINK = re.compile(r"\]\((images/[a-z0-9-]+\.png|cells-[a-z-]+\.md)\)")
+"""A link of the front page to a file that the report wrote."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Written:
     """What was written.
 
     Attributes:
-        readme: the page.
-        files: all files, including the page, relative to its folder.
-        removed: figures of an earlier report in the same folder that this report does not have.
+        readme: the front page.
+        files: all files, including the front page, relative to its folder.
+        removed: figures and pages of an earlier report in the same folder that this report does not have.
     """
 
     readme: Path
@@ -40,7 +40,7 @@ class Written:
 
 
 def write_report(board: Board, pictures: Path, out: Path, commands: Sequence[str]) -> Written:
-    """Write a report; the page comes last, so that it never links to a figure that does not exist yet.
+    """Write a report; the front page comes last, so that it never links to a file that does not exist yet.
 
     Args:
         pictures: the folder of the records, which may hold pictures.
@@ -59,17 +59,19 @@ def write_report(board: Board, pictures: Path, out: Path, commands: Sequence[str
         "cost": cost_and_score(board),
     }
     figures = _with_distinct_names(figures)
-    paths = [figure.path for some in figures.values() for figure in some]
-    readme = out / "README.md"
-    before = set(FIGURE_LINK.findall(readme.read_text(errors="replace"))) if readme.is_file() else set()
+    texts = pages(board, figures, commands)
+    paths = [*(name for name in texts if name != FRONT), *(one.path for some in figures.values() for one in some)]
+    readme = out / FRONT
+    before = set(OWN_LINK.findall(readme.read_text(errors="replace"))) if readme.is_file() else set()
     for figure in (figure for some in figures.values() for figure in some):
         write_atomically(out / figure.path, figure.png)
     write_atomically(out / "board.json", to_json(board))
-    write_atomically(readme, page(board, figures, commands))
+    for name in reversed(texts):
+        write_atomically(out / name, texts[name])
     removed = sorted(path for path in before - set(paths) if (out / path).is_file())
     for path in removed:
         (out / path).unlink()
-    return Written(readme, ("README.md", "board.json", *paths), tuple(removed))
+    return Written(readme, (FRONT, "board.json", *paths), tuple(removed))
 
 
 def _with_distinct_names(figures: dict[str, list[ReportFigure]]) -> dict[str, list[ReportFigure]]:

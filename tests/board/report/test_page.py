@@ -19,7 +19,10 @@ from fedarena.board.report.write import write_report
 
 
 def page_of(board: Board, tmp_path: Path) -> str:
-    return write_report(board, tmp_path / "none", tmp_path / "out", COMMANDS).readme.read_text()
+    """The front page, and after it the pages of cells."""
+    done = write_report(board, tmp_path / "none", tmp_path / "out", COMMANDS)
+    others = [(tmp_path / "out" / name).read_text() for name in done.files if re.fullmatch(r"cells-.*\.md", name)]
+    return "\n".join([done.readme.read_text(), *others])
 
 
 @cache
@@ -47,7 +50,12 @@ def headings(page: str) -> list[str]:
 
 def folded(page: str, attack: str) -> str:
     """What opens below an attack's name."""
-    return part(page, "Every cell").split(f"<summary>{attack}: ")[1].split("</details>")[0]
+    return cells_of(page).split(f"<summary>{attack}: ")[1].split("</details>")[0]
+
+
+def cells_of(page: str) -> str:
+    """The pages of cells."""
+    return page.split("\n# Cells of ", 1)[1]
 
 
 def labelled(c: BoardCell) -> str:
@@ -160,7 +168,7 @@ def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     )
     assert "One seed: no interval" in part(page, "Limits of this report")
     assert "±" not in page.split("## How the scores are made")[0].replace("± is", "")
-    assert rows(part(page, "Every cell"))[0][3] == "0.20"
+    assert rows(cells_of(page))[0][3] == "0.20"
 
 
 @pytest.mark.parametrize("status", ["failed", "missing"])
@@ -197,7 +205,7 @@ def test_a_name_or_a_reason_cannot_break_the_page(tmp_path: Path) -> None:
     outside_code = re.sub(r"^```+sh$.*?^```+$", "", page, flags=re.MULTILINE | re.DOTALL)
     assert "<script>" not in outside_code.replace("\\<script\\>", "")
     assert page.count("<details>") == page.count("</details>") == page.count("<summary>")
-    assert {len(r) for r in rows(part(page, "Every cell"))} == {7}
+    assert {len(r) for r in rows(cells_of(page))} == {7}
 
 
 def test_methods_have_their_sources_and_departures() -> None:

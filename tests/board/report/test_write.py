@@ -38,7 +38,9 @@ def test_every_figure_named_is_there_and_the_other_way_round(written: Path) -> N
     assert sorted(named) == sorted(there)
     kinds = {Path(name).stem.split("-")[0] for name in there}
     assert kinds == {"scores", "rounds", "images", "roc", "epsilon", "cost"}
-    assert set(below(written)) == {*there, "README.md", "board.json"}
+    pages = {"README.md", *(f"cells-{goal}.md" for goal in ("poisoning", "reconstruction", "membership"))}
+    assert set(below(written)) == {*there, *pages, "board.json"}
+    assert all(f"]({name})" in (written / "README.md").read_text() for name in pages - {"README.md"})
 
 
 def test_every_figure_has_a_fit_picture_an_alt_text_and_its_command(written: Path) -> None:
