@@ -106,6 +106,7 @@ class Archive:
             scale=1.0 if table else SCALE,
             n_classes=file.n_classes,
             provenance=provenance,
+            blind_auc=self.spec.blind_auc,
         )
 
     def provenance(self, located: LocatedFile) -> Provenance:

@@ -59,6 +59,8 @@ class Dataset:
         n_classes: number of classes; 0 for a regression.
         provenance: where the data came from.
         domains: the origin of each training sample [N], int64 from 0; None if it is not known, or the same for all.
+        blind_auc: how well training samples can be told from held-out ones of their class by themselves, as an AUC
+            (`benchmarks/membership_blind.py`). It is the chance of a membership attack; .5 where both files are alike.
         attributes: further facts about samples, by name: (of x_train, of x_test), int8 [N]. 1: the sample has the
             attribute, 0: it does not, -1: unknown. Property inference guesses them.
 
@@ -79,6 +81,7 @@ class Dataset:
     provenance: Provenance
     domains: npt.NDArray[np.int64] | None = None
     attributes: Mapping[str, tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]] = field(default_factory=dict)
+    blind_auc: float = 0.5
 
     def __post_init__(self) -> None:
         self._lay_out()

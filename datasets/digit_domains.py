@@ -16,6 +16,7 @@ from fedarena.datasets.cards.digit_domains import PARTS
 from fedarena.datasets.dataset import Dataset, Provenance
 
 SCALE = 255.0
+BLIND_AUC = 0.57
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Joined:
                 verified=all(fact.verified for fact in facts),
                 subset=lacking(zip(self.parts, (fact.subset for fact in facts), strict=True)),
             ),
+            blind_auc=BLIND_AUC,
             domains=np.repeat(np.arange(len(sets)), [len(part.y_train) for part in sets]).astype(np.int64),
         )
 

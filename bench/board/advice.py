@@ -35,7 +35,7 @@ def advice(
         return ["No records: nothing was measured, so nothing can be said about any defense."]
     ranked = [row for row in rows if row.rank is not None]
     if ranked:
-        sentences = [choice(board, threats, ranked, weights), *weaknesses(threats, ranked)]
+        sentences = [choice(board, threats, rows, weights), *weaknesses(threats, ranked)]
         sentences += [runner_up(board, threats, ranked, weights), comparison_with_best(ranked), _without_rank(rows)]
     else:
         sentences = [_no_recommendation(board, threats, rows)]

@@ -21,8 +21,8 @@ An adaptive attacker may still do what the paper tried: `paper` columns use cell
 and the ranks use cells of either form. FedAvg has no paper that an attacker could adapt to, so it meets an attack in
 one form, which counts in both. Where every attack is n/a the worst case is 1 and belongs to no cell.
 
-A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Neither has a defense
-that gains nothing over not federating (`fedarena.board.references.without_gain`). Rows are in the order
+A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Neither has FedAvg,
+which is no defense, nor one that gains nothing over not federating (`fedarena.board.references.without_gain`). Rows are in the order
 of the point values to three digits. Among equals the second lowest score decides, and then the third: a defense that is
 good for one thing alone stands below one that is worth a little on two. With a reader's weights the overall score does.
 Then fewer bytes come first, then less time.
@@ -139,21 +139,21 @@ def rank_defenses(
     threats = threats or threats_on(board)
     tried = {c.attempt for c in board.cells if c.form == "paper"}
     rows = [_row(board, defense, threats, weights, tried) for defense in board.defenses]
-    ordered = sorted(rows, key=lambda row: _order(row, threats.axes))
+    ordered = sorted(rows, key=lambda row: (bool(row.unranked), *order(row, threats.axes)))
     ranked = [row for row in ordered if not row.unranked]
     ranges = rank_ranges([row.deciding.value for row in ranked if row.deciding.value is not None])
     numbered = [replace(row, rank=rank) for row, rank in zip(ranked, ranges, strict=True)]
     return numbered + ordered[len(ranked) :]
 
 
-def _order(row: RankingRow, axes: Sequence[str]) -> tuple[float, ...]:
-    """The place among the rows, least first."""
+def order(row: RankingRow, axes: Sequence[str]) -> tuple[float, ...]:
+    """The place among the rows with a rank, least first."""
     if row.weighted is None:
         levels = sorted(row.score(axis).level for axis in axes)
     else:
         levels = [row.weighted.level, row.overall.level]
     scores = (-round(level, DIGITS) for level in levels)
-    return (bool(row.unranked), *scores, row.bytes or math.inf, row.seconds or math.inf)
+    return (*scores, row.bytes or math.inf, row.seconds or math.inf)
 
 
 def warnings_of(board: Board, threats: ThreatFilter, defense: str) -> list[tuple[str, str]]:
@@ -237,6 +237,8 @@ def _why_unranked(
     board: Board, defense: str, threats: ThreatFilter, counting: Mapping[str, Score], weighted: Score | None
 ) -> str:
     """Why a defense has no rank; empty where it has one."""
+    if defense == BASELINE:
+        return "it is no defense, and stands for comparison"
     reason = unranked(board, threats, defense, [name for name, score in counting.items() if score.value is None])
     if not reason and weighted is not None and weighted.value is None:
         return "no seed that has all scores with a weight"

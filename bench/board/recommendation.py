@@ -10,7 +10,7 @@ from fedarena.board.notes import has_several_problems, threats_text
 from fedarena.board.phrases import attack_text, difference_text, join_and
 from fedarena.board.rank_range import DIGITS
 from fedarena.board.rank_rule import deciding_name
-from fedarena.board.ranking import RankingRow
+from fedarena.board.ranking import RankingRow, order
 from fedarena.board.score_text import score, times
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.board.weights import Weights
@@ -23,13 +23,17 @@ CLOSE = 0.0005
 """Scores that differ by no more look the same to a reader."""
 
 
-def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow], weights: Weights | None = None) -> str:
-    """The defense to take, with its scores, its worst cases, its cost and its warnings."""
-    best = ranked[0]
+def choice(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow], weights: Weights | None = None) -> str:
+    """The defense to take, with its scores, its worst cases, its cost and its warnings.
+
+    Args:
+        rows: all rows, of which the first has a rank.
+    """
+    best = rows[0]
     scores = join_and([f"{axis} {score(best.score(axis))}" for axis in threats.axes])
     if len(threats.axes) > 1:
         scores = f"{deciding_name(weights)} {score(best.deciding)}; {scores}; mean {score(best.overall)}"
-    sentences = [f"For {threats_text(threats)}: {_take(threats, ranked, weights)} ({scores})."]
+    sentences = [f"For {threats_text(threats)}: {_take(threats, rows, weights)} ({scores})."]
     for axis in threats.axes:
         worst = best.score(axis).worst
         if worst is not None:
@@ -46,16 +50,21 @@ def choice(board: Board, threats: ThreatFilter, ranked: Sequence[RankingRow], we
     return " ".join(sentences)
 
 
-def _take(threats: ThreatFilter, ranked: Sequence[RankingRow], weights: Weights | None) -> str:
+def _take(threats: ThreatFilter, rows: Sequence[RankingRow], weights: Weights | None) -> str:
     """The first words of a recommendation. They say so if even the best defense is not good."""
-    best = ranked[0].defense
-    if best == BASELINE:
-        instead = f"take {BASELINE}, or a defense that is not on this board"
-        return f"no defense ranks above plain {BASELINE}: {instead}"
-    if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in ranked):
+    best = rows[0].defense
+    if not beats_baseline(rows, threats):
+        return f"no defense here scores above plain {BASELINE}, which is none; {best} comes next"
+    if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in rows if row.rank is not None):
         leads = "comes nearest" if weights is None else f"has the highest {deciding_name(weights)}"
         return f"no defense here keeps {WITHSTOOD} of each; {best} {leads}"
     return f"take {best}"
+
+
+def beats_baseline(rows: Sequence[RankingRow], threats: ThreatFilter) -> bool:
+    """Whether the first of the rows, which has a rank, would stand above FedAvg, if that had one."""
+    plain = next((row for row in rows if row.defense == BASELINE), None)
+    return plain is None or plain.deciding.value is None or order(rows[0], threats.axes) < order(plain, threats.axes)
 
 
 def _withstands(row: RankingRow, threats: ThreatFilter) -> bool:

@@ -25,7 +25,7 @@ whether a sample was in the training set, or the gradient itself.
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
 
 JUDGE_VERSIONS: Mapping[str, int] = {
-    "": 4,
+    "": 5,
     "reconstruction": 3,
     "labels": 4,
     "membership": 3,
@@ -48,4 +48,7 @@ counts as the worst window though the clean run had not gained enough. Both mode
 
 In version 4 every look after a fall is in a window, and no look that an attack asked for is. A client's guess of labels
 that reads no upload knows which classes it holds itself.
+
+In version 5 a window of a poisoned run is as long as a tenth of the rounds, also where an attack says that it begins
+later, or the clean run learns late.
 """

@@ -88,8 +88,10 @@ class Adversary:
             ValueError: what the attack sends has not the shape of an upload.
         """
         places = self._places(clients)
-        if not places.corrupted or not self.attack.sends:
+        if not places.corrupted:
             return computed
+        if not self.attack.sends:
+            return without_infinities(computed, [places.row[i] for i in places.corrupted])
         integers = {name: x for name, x in computed.items() if not x.is_floating_point()}
         floats = {name: x for name, x in computed.items() if x.is_floating_point()}
         honest = _rows(floats, [places.row[i] for i in places.honest])
@@ -97,9 +99,10 @@ class Adversary:
         rng = self.rng.child("craft", t)
         sent, self.memory = self.attack.craft(view, self.memory, rng)
         _check(sent, honest, view.size)
-        sent = without_infinities(sent)
+        sent = {name: sent[name].to(x) for name, x in honest.items()}  # float64 may be infinite in float32
+        sent = without_infinities(sent, range(view.size))
         order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))
-        uploads = {name: torch.cat([x, sent[name].to(x)])[order.to(x.device)] for name, x in honest.items()}
+        uploads = {name: torch.cat([x, sent[name]])[order.to(x.device)] for name, x in honest.items()}
         rows = torch.tensor([places.row.get(i, 0) for i in range(len(clients))])
         return uploads | {name: x[rows.to(x.device)] for name, x in integers.items()}
 
@@ -193,7 +196,11 @@ def _check(sent: Tensors, honest: Tensors, size: int) -> None:
         raise ValueError(f"the attack sent {got}, an upload of {size} clients is {expected}")
 
 
-def without_infinities(sent: Tensors) -> Tensors:
-    """Replace uploads with a value that is not finite by zeros, since any server refuses them."""
-    good = torch.stack([torch.isfinite(t).flatten(1).all(1) for t in sent.values()]).all(0)
-    return {name: torch.where(good.view(-1, *[1] * (t.dim() - 1)), t, 0.0) for name, t in sent.items()}
+def without_infinities(sent: Tensors, rows: Sequence[int]) -> Tensors:
+    """Replace those of the `rows` by zeros that hold a value that is not finite, since any server refuses them."""
+    bad = ~torch.stack([torch.isfinite(t).flatten(1).all(1) for t in sent.values()]).all(0)
+    bad &= torch.isin(torch.arange(len(bad), device=bad.device), torch.tensor(list(rows), device=bad.device))
+    return {
+        name: torch.where(bad.view(-1, *[1] * (t.dim() - 1)), 0.0, t) if t.is_floating_point() else t
+        for name, t in sent.items()
+    }

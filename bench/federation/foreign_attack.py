@@ -8,6 +8,7 @@ process (`fedarena.federation.attack_process`), which has what the contract give
 from __future__ import annotations
 
 import io
+import math
 from functools import cache
 from threading import Lock
 from typing import Any, ClassVar, NoReturn
@@ -131,13 +132,20 @@ class ForeignPoisoning(Poisoning):
 
     def __init__(self, attack: MethodSpec, knowledge: AttackerKnowledge) -> None:
         super().__init__(attack.options, knowledge)
+        self._label = attack.label
         self._process = FreshProcess(MODULE, knowledge.data.x.device.type)
         told = _ask(self._process, "make", attack.bare, knowledge)
         self.follows = bool(told["follows"])  # type: ignore[misc]  # of a wrapper, it depends on the attack inside
         self._told = told
+        if not all(math.isfinite(value) for value in self.strengths.values()):
+            raise ToldByProcess(f"a strength of attack {attack.label} is not a finite number: {self.strengths}")
 
     def _call(self, method: str, *given: Any) -> Any:
-        return _ask(self._process, "call", method, *given)
+        """Its answer. A refusal comes too late here: the attack breaks, and its trial alone fails."""
+        try:
+            return _ask(self._process, "call", method, *given)
+        except UserError as error:
+            raise ToldByProcess(f"attack {self._label} refuses while it runs: {error}") from None
 
     @property
     def strengths(self) -> dict[str, float]:

@@ -19,7 +19,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.own_samples import of_others, why_all_own
-from fedarena.goals.ranking import Ranking, RankingText, outsiders
+from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, outsiders
 from fedarena.goals.text import given_of_readings, span, values
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class BatchMembershipText(RankingText):
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not (counts := values(records, "candidates")):
             return []
-        sentence = f"Without any attack: AUC 0.5. Candidates: {span(counts)} a cell and seed, half of them members."
-        return [sentence + outsiders(records)]
+        asked = f"Candidates: {span(counts)} a cell and seed, half of them members."
+        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
@@ -78,7 +78,7 @@ class BatchMembership(Ranking):
                 challenges.append(NoChallenge(reading.name, why))
                 continue
             view = finished.view(transcript.threat, attack, reading, truths, [q.candidates for q in questions])
-            known = median_estimate_metrics(finished, reading.observations)
+            known = median_estimate_metrics(finished, reading.observations) | blind(finished.problem)
             challenges.append(Challenge(reading.name, view, [q.members for q in questions], known))
         return challenges
 

@@ -18,6 +18,7 @@ from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import GoalText, Wording, auc, rate, span
 
 if TYPE_CHECKING:
+    from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
 
@@ -50,7 +51,7 @@ class RankingText(GoalText):
         return lines + [f"finds {rate(cell.metrics, name)} at {100 * fpr:g} % FPR" for name, fpr in measured]
 
     def guessing(self, records: Sequence[Record]) -> str:
-        return "Chance is 0.5."
+        return f"Chance is {blind_auc(records)}."
 
 
 class Ranking(InferenceGoal):
@@ -67,11 +68,23 @@ class Ranking(InferenceGoal):
         return {"roc": roc(*self.pooled(answer, challenge))}
 
     def leak(self, metrics: Mapping[str, float]) -> float:
-        """The leak is 2·AUC − 1."""
-        return metrics["advantage"]
+        """The leak is (AUC − c)/(1 − c); c, the AUC without an upload, is .5 where the files of the data are alike."""
+        blind = metrics.get("blind_auc", 0.5)
+        return (metrics["auc"] - blind) / (1 - blind)
 
     def chance(self, metrics: Mapping[str, float]) -> tuple[str, float]:
-        return "auc", 0.5
+        return "auc", metrics.get("blind_auc", 0.5)
+
+
+def blind(problem: Problem) -> dict[str, float]:
+    """What the data give away without an upload, as a metric; nothing where training and held-out data are alike."""
+    return {"blind_auc": problem.blind_auc} if problem.blind_auc != 0.5 else {}
+
+
+def blind_auc(records: Sequence[Record]) -> str:
+    """The AUC that needs no upload."""
+    told = sorted({r["metrics"].get("blind_auc", 0.5) for r in records if "auc" in r["metrics"]} or {0.5})
+    return " or ".join(f"{auc:g}" for auc in told)
 
 
 def outsiders(records: Sequence[Record]) -> str:

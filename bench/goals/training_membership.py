@@ -27,7 +27,7 @@ from fedarena.goals.candidates import Question
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.ranking import Ranking, RankingText, outsiders
+from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, outsiders
 from fedarena.goals.released_model import model_of
 from fedarena.goals.text import span, values
 
@@ -57,8 +57,8 @@ class TrainingMembershipText(RankingText):
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not (counts := values(records, "candidates")):
             return []
-        sentence = f"Without any attack: AUC 0.5. Candidates: {span(counts)} a cell and seed, half of them trained on."
-        return [sentence + outsiders(records)]
+        asked = f"Candidates: {span(counts)} a cell and seed, half of them trained on."
+        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
@@ -107,7 +107,7 @@ class TrainingMembership(Ranking):
             population=None if view.population is None else _with_own(view.population, problem, transcript.threat),
         )
         deployed = finished.run.params if transcript.threat.party == "server" else finished.run.release
-        known = _fit(problem, deployed, question)
+        known = _fit(problem, deployed, question) | blind(problem)
         return [Challenge(held.reading, view, question.members, known)]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:

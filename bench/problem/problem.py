@@ -56,6 +56,7 @@ class Problem:
         attributes: further facts about samples, by name: (of the training samples, of the held-out samples), int8.
             1: the sample has the attribute, 0: it does not, −1: unknown.
         dataset: the data set's registry name, for messages.
+        blind_auc: the chance of a membership attack (`fedarena.datasets.dataset.Dataset`).
     """
 
     task: Task
@@ -73,6 +74,7 @@ class Problem:
     warnings: tuple[str, ...] = ()
     attributes: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     dataset: str = ""
+    blind_auc: float = 0.5
 
     def inputs(self, index: Tensor) -> Tensor:
         """Training inputs in [0, 1], in the precision of the initial parameters."""
@@ -213,6 +215,7 @@ def build(
         warnings=architecture.warnings + data.warnings,
         attributes={name: (on_device(train), on_device(test)) for name, (train, test) in data.attributes.items()},
         dataset=spec.dataset,
+        blind_auc=data.blind_auc,
     )
 
 

@@ -7,6 +7,7 @@ the run. Its answer comes back as plain tensors and numbers, of which this proce
 from __future__ import annotations
 
 import io
+import math
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -58,9 +59,16 @@ def answer_of(
         content = torch.load(io.BytesIO(data), weights_only=True)
         answer: Any = content["answer"]
         read = [_read(*one) for one in answer] if isinstance(answer, list) else _read(*answer)
-        return read, float(content["seconds"])
+        return read, _seconds(content["seconds"])
     except Exception as error:
         raise ToldByProcess(f"the attack's answer is none: {' '.join(str(error).split())[:300]}") from None
+
+
+def _seconds(value: Any) -> float:
+    """A time. Raises ValueError where it is none: the attack's process could say anything."""
+    if type(value) is not float or not 0 <= value < math.inf:
+        raise ValueError(f"its time is {value}")
+    return value
 
 
 def _read(name: str, values: dict[str, Any]) -> Any:

@@ -20,6 +20,7 @@ SPEC = Spec(
             lacks="9 of 13233 images are left out, their gender is unknown",
         ),
     ),
+    blind_auc=0.57,
 )
 
 CARD = Card(
@@ -27,6 +28,7 @@ CARD = Card(
     kind="dataset",
     title=SPEC.title,
     target="fedarena.datasets.lfw:lfw",
+    version=2,
     paper="Labeled Faces in the Wild: A Database for Studying Face Recognition in Unconstrained Environments",
     authors="Huang, Ramesh, Berg, Learned-Miller",
     year=2007,

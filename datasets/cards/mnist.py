@@ -18,6 +18,7 @@ SPEC = Spec(
             source="MNIST, complete, in its original order",
         ),
     ),
+    blind_auc=0.57,
 )
 
 CARD = Card(
@@ -25,6 +26,7 @@ CARD = Card(
     kind="dataset",
     title=SPEC.title,
     target="fedarena.datasets.sources:mnist",
+    version=2,
     paper="Gradient-based learning applied to document recognition",
     authors="LeCun, Bottou, Bengio, Haffner",
     year=1998,

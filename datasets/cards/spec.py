@@ -56,6 +56,7 @@ class Spec:
         n_train, n_test: samples of the complete data set.
         licence: licence or terms of use.
         files: the files that can hold it, the preferred one first.
+        blind_auc: see `fedarena.datasets.dataset.Dataset`.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Spec:
     n_test: int
     licence: str
     files: tuple[File, ...]
+    blind_auc: float = 0.5
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Lines for the card."""
@@ -74,7 +76,15 @@ class Spec:
             ("classes", str(first.n_classes)),
             ("file", " or ".join(f.name for f in self.files)),
             ("licence", self.licence),
+            *self._blind(),
         )
+
+    def _blind(self) -> tuple[tuple[str, str], ...]:
+        """What the files give away by themselves; nothing where they are alike."""
+        if self.blind_auc == 0.5:
+            return ()
+        told = f"training and held-out samples differ: a forest has AUC {self.blind_auc:g} without an upload"
+        return (("chance of membership", f"{told} (python benchmarks/membership_blind.py)"),)
 
 
 def show_shape(shape: tuple[int, ...]) -> str:

@@ -18,6 +18,7 @@ SPEC = Spec(
             source="USPS, complete, standard split, grey levels rounded to 8 bits",
         ),
     ),
+    blind_auc=0.54,
 )
 
 CARD = Card(
@@ -25,6 +26,7 @@ CARD = Card(
     kind="dataset",
     title=SPEC.title,
     target="fedarena.datasets.sources:usps",
+    version=2,
     paper="A database for handwritten text recognition research",
     authors="Hull",
     year=1994,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import signal
 import sys
@@ -32,6 +33,7 @@ from fedarena.goals.challenge import Challenge
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 
 MODEL = registry.find("model", "mlp").parse({"widths": "8"})
 READ = ProblemSpec(
@@ -98,11 +100,14 @@ class Patcher(Blind):
         return super().run(view, rng, progress)
 
 
+WAYS = ("raise", "exit", "kill", "close", "type", "garble", "time", "sleep")
+
+
 @dataclass(frozen=True)
 class Ways:
     """Options of `broken`."""
 
-    way: str = option("raise", "how it breaks", choices=("raise", "exit", "kill", "close", "type", "garble", "sleep"))
+    way: str = option("raise", "how it breaks", choices=WAYS)
     note: str = option("", "a file for its process number")
 
 
@@ -119,6 +124,9 @@ class Broken(Blind):
             os._exit(3)
         if way == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if way == "time":
+            time.process_time = lambda: math.nan  # type: ignore[assignment]
+            return super().run(view, rng, progress)
         if way == "type":
             return ["an image"]  # type: ignore[list-item]
         if way == "garble":
@@ -177,7 +185,7 @@ class Summing(SecureSum):
 class When:
     """Options of `fragile`."""
 
-    when: str = option("make", "when it breaks", choices=("make", "craft", "trigger", "refuse"))
+    when: str = option("make", "when it breaks", choices=("make", "craft", "trigger", "refuse", "late", "strength"))
 
 
 class Fragile(Poisoning):
@@ -195,7 +203,13 @@ class Fragile(Poisoning):
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         self.break_at("craft")
+        if self.options.when == "late":
+            raise UserError("option 'rounds' is wrong")
         return view.own, memory
+
+    @property
+    def strengths(self) -> dict[str, float]:
+        return {"z": math.nan if self.options.when == "strength" else 1.0}
 
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         self.break_at("trigger")
@@ -218,6 +232,27 @@ class Liar(Poisoning):
 
 class Honest(Poisoning):
     """Follows the protocol."""
+
+
+class Huge(Poisoning):
+    """Sends what is finite in double precision and infinite in single."""
+
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return {name: torch.full_like(t, 1e300, dtype=torch.float64) for name, t in view.own.items()}, memory
+
+
+class Undefined(Poisoning):
+    """Trains on what is no number, and so sends it."""
+
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        return Batch(torch.full_like(batch.x, math.nan), batch.y)
+
+
+class Silent(Poisoning):
+    """Sends zeros."""
+
+    def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+        return {name: torch.zeros_like(t) for name, t in view.own.items()}, memory
 
 
 class Reading(Poisoning):
@@ -246,6 +281,9 @@ ATTACKS |= {
         card("honest", "attack", Honest),
         card("liar", "attack", Liar),
         card("reading", "attack", Reading),
+        card("huge", "attack", Huge),
+        card("undefined", "attack", Undefined),
+        card("silent", "attack", Silent),
         card("fragile", "attack", Fragile, options=When),
         copied("attack", "dlg"),
     )

@@ -143,6 +143,7 @@ def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
         ("exit", "its process ended with status 3 and gave no answer"),
         ("kill", "its process was ended by SIGKILL and gave no answer"),
         ("close", "its process closed its line and gave no answer"),
+        ("time", "the attack's answer is none: its time is nan"),
         ("garble", "its process sent what is no message"),
         ("type", "TypeError: an attack answered with a str, allowed: Reconstruction, Scores,"),
     ],

@@ -105,6 +105,25 @@ def test_an_attack_that_refuses_is_bad_input() -> None:
         poisoned("fragile", options={"when": "refuse"})
 
 
+@pytest.mark.parametrize(
+    ("when", "reason"),
+    [
+        ("late", "attack fragile refuses while it runs: option 'rounds' is wrong"),
+        ("strength", "a strength of attack fragile is not a finite number: {'z': nan}"),
+    ],
+)
+def test_an_attack_fails_alone_whatever_it_says(when: str, reason: str) -> None:
+    failed = poisoned("fragile", options={"when": when})
+    assert (failed["status"], failed["reason"]) == ("failed", reason)
+
+
+@pytest.mark.parametrize("attack", ["huge", "undefined"])
+def test_what_is_not_finite_counts_as_zeros_however_it_is_sent(attack: str) -> None:
+    sent = poisoned(attack)
+    assert sent["status"] == "ok"
+    assert sent["metrics"] == poisoned("silent")["metrics"]
+
+
 def test_every_run_has_a_process_of_its_own_that_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
 

@@ -115,7 +115,8 @@ function row(cut, defense) {
   result.bytes = shares.length ? fmean(shares) : null;
   result.time = seconds.length ? fmean(seconds) : null;
   result.marked = [...runs, ...mine].some((x) => x.marks.length);
-  result.unranked = unranked(cut, defense, axes.filter((name) => !result[name].value))
+  result.unranked = (defense === "fedavg" ? "it is no defense, and stands for comparison" : "")
+    || unranked(cut, defense, axes.filter((name) => !result[name].value))
     || (result.deciding.value ? "" : "no seed that has all scores with a weight")
     || D.without_gain[D.problems.indexOf(cut.problem)][D.defenses.indexOf(defense)];
   return result;

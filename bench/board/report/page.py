@@ -1,4 +1,4 @@
-"""A board as pages of markdown: what it is, what it shows, what it leaves open; each goal's cells, with their commands."""
+"""A board as pages of markdown: what it is, what it shows, what it leaves open; each goal's cells."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fedarena.board.leaderboard import render
 from fedarena.board.markdown import ranking
 from fedarena.board.notes import provenance_text, seeds_text
 from fedarena.board.ranking import rank_defenses
+from fedarena.board.recommendation import beats_baseline
 from fedarena.board.report.attack_tables import attack_tables, goals_of
 from fedarena.board.report.clean_run_table import clean_run_table
 from fedarena.board.report.method_cards import method_cards
@@ -17,7 +18,6 @@ from fedarena.board.report.missing_results import could_not_start, limits, witho
 from fedarena.board.report.report_figure import ReportFigure
 from fedarena.board.score_text import DAGGER, HOW
 from fedarena.board.threat_filter import ThreatFilter
-from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.markdown import code, escape, folded, items
 from fedarena.core.text.numbers import MEASURES, level, mean
 from fedarena.core.threat import KNOWLEDGE
@@ -173,7 +173,8 @@ def _advice(board: Board) -> str:
 def _advice_for(board: Board, who: str, threats: ThreatFilter) -> str:
     rows = rank_defenses(board, threats)
     first = next((row.defense for row in rows if row.rank is not None), "none can be recommended")
-    first = "no defense ranks above none" if first == BASELINE else first
+    if rows and rows[0].rank is not None and not beats_baseline(rows, threats):
+        first = "no defense scores above none"
     sentences = [escape(sentence) for sentence in advice(board, threats, rows)]
     # Naming all kinds of knowledge but the least names that one, too (`read_threat_filter`).
     knows = KNOWLEDGE[1:] if threats.knows == KNOWLEDGE else threats.knows

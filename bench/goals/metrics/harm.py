@@ -59,7 +59,8 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
             below 95 % of its accuracy when the attack began, or of its best if it had learned, until it has that again.
             No evaluation before the attack begins counts.
         window_accuracy, window_clean_accuracy: the mean accuracy of the attacked and of the clean model in the worst
-            window (`_worst_window`).
+            window (`_worst_window`). Where too few evaluations count to fill one, those before them fill it: otherwise
+            an attack that says that it begins late would be judged by the luck of the last look.
         rounds_to_recover: rounds from the first evaluation (of those that count) below 95 % of the clean accuracy of
             that round to the one from which it stays above. It is absent if the run ends below, and 0 if it never fell
             below.
@@ -71,7 +72,7 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     length = sum(look.regular and look.round > (1 - WINDOW) * looks[-1].round for look in looks)
     counting = _that_count(looks, begun, enough, length)
     regular = [look for look in counting if look.regular]
-    bad, good = _worst_window(regular, length, floor)
+    bad, good = _worst_window(_windows(looks, regular, length), floor)
     metrics = {
         "accuracy_drop": looks[-1].clean - looks[-1].attacked,
         "largest_drop": max(look.clean - look.attacked for look in looks[begun:]),
@@ -109,13 +110,20 @@ def _that_count(looks: Sequence[_Look], begun: int, enough: float, length: int) 
     return counting
 
 
-def _worst_window(looks: Sequence[_Look], length: int, floor: float) -> tuple[float, float]:
+def _windows(looks: Sequence[_Look], counting: Sequence[_Look], length: int) -> list[Sequence[_Look]]:
+    """Each `length` in a row of those that count; if they are fewer, as many regular ones up to each that counts."""
+    if len(counting) >= length:
+        return [counting[i : i + length] for i in range(len(counting) - length + 1)]
+    regular = [look for look in looks if look.regular]
+    ends = [i for i, look in enumerate(regular, 1) if look in counting]
+    return [regular[max(0, end - length) : end] for end in ends]
+
+
+def _worst_window(windows: Sequence[Sequence[_Look]], floor: float) -> tuple[float, float]:
     """(attacked, clean): mean accuracies in the window that leaves the least of the clean run's gain over `floor`.
 
-    A window holds `length` of the `looks` in a row, or all of them if there are fewer. Of those that leave nothing it
-    is the one with the lowest accuracy.
+    Of those that leave nothing it is the one with the lowest accuracy.
     """
-    windows = [looks[i : i + length] for i in range(max(1, len(looks) - length + 1))]
     means = [(fmean(look.attacked for look in w), fmean(look.clean for look in w)) for w in windows]
     return min(means, key=lambda pair: (max(0.0, _left(pair[0], pair[1], floor)), pair[0]))
 

@@ -195,6 +195,22 @@ def test_a_window_in_which_the_clean_run_has_hardly_gained_does_not_count() -> N
     assert (found["window_accuracy"], found["window_clean_accuracy"]) == (pytest.approx(0.89), pytest.approx(0.9))
 
 
+def test_what_an_attack_says_of_its_beginning_does_not_shorten_the_window() -> None:
+    """A window holds two of the 20 looks. The attack strikes after the last but one, whatever it says."""
+    clean = [[t, 0.9, 1.0] for t in range(5, 101, 5)]
+    attacked = [[t, 0.9 if t < 100 else 0.5, 1.0] for t in range(5, 101, 5)]
+    late, early = (damage(attacked, clean, begins, 0.4) for begins in (99, 0))
+    assert late["window_accuracy"] == early["window_accuracy"] == pytest.approx(0.7)
+    assert late["lowest"] == 0.5
+
+
+def test_a_clean_run_that_learns_last_is_compared_over_a_whole_window() -> None:
+    clean = [[t, 0.5, 1.0] for t in range(5, 100, 5)] + [[100, 0.9, 1.0]]
+    attacked = [[t, 0.5, 1.0] for t in range(5, 100, 5)] + [[100, 0.6, 1.0]]
+    found = damage(attacked, clean, 0, 0.4)
+    assert (found["window_accuracy"], found["window_clean_accuracy"]) == (pytest.approx(0.55), pytest.approx(0.7))
+
+
 def test_a_model_no_better_than_not_federating_has_no_integrity() -> None:
     assert score({"accuracy": 0.6, "window_accuracy": 0.6}, 0.9, 0.6, 0.0, True) == {"integrity": 0.0}
     assert score({"accuracy": 0.6}, 0.64, 0.6, 0.0, True) == {"integrity": 0.0}  # the clean run gains too little
@@ -210,7 +226,6 @@ def test_the_window_lies_between_the_lowest_and_the_highest_look(bad, good, begi
     n = min(len(bad), len(good))
     attacked, clean = ([[t + 1, a, 1.0] for t, a in enumerate(some[:n])] for some in (bad, good))
     found = damage(attacked, clean, min(begins, n - 1), floor)
-    assert found["lowest"] <= found["window_accuracy"] + 1e-12
-    assert found["window_accuracy"] <= max(bad[:n]) + 1e-12
+    assert min(bad[:n]) - 1e-12 <= found["window_accuracy"] <= max(bad[:n]) + 1e-12
     scores = score({"accuracy": bad[n - 1], **found}, good[n - 1], floor, 0.0, True)
     assert all(0 <= value <= 1 for value in scores.values())
