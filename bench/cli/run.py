@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     defense, attack, goal = pairing.defense.label, pairing.attack.label, goals.of_attack(pairing.attack)
     picture = None
     if (figure := goal.figure(results, defense, attack)) is not None:
-        picture = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png"
+        picture = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png".replace(":", "-")
         save_png(drawn(figure), picture)
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))

@@ -1,0 +1,184 @@
+"""A Flower strategy as a defense: `flower:flwr.server.strategy.Krum`, or any other class path.
+
+    model of client c   W − η·(up_c + λ·W), with up_c the upload of FedAvg's client, η the server's learning rate and
+                        λ the weight decay of FedSGD
+    server              W ← strategy.aggregate_fit(round, [(client c, its model, N_c), …], failures=[])
+
+The harness samples the clients, sends them W and evaluates. `configure_fit` is called with the round's clients, since
+some strategies remember what it was given; what it returns is not used.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import torch
+from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
+from flwr.server import SimpleClientManager
+from flwr.server.client_proxy import ClientProxy
+from flwr.server.strategy import FedAvg as FlowerFedAvg
+from flwr.server.strategy import Strategy
+from torch import Tensor
+
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors
+from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.interop.constructor_options import chosen, parameters_of
+from fedarena.interop.library import FromLibrary
+from fedarena.problem.task import Task
+
+Arrays = list[np.ndarray[Any, Any]]
+MEMORY = "strategy"
+"""The name of the pickled strategy among what the server keeps between rounds."""
+IDLE = parameters_of(FlowerFedAvg)
+"""Parameters of Flower's base strategy. They say who is sampled and what is measured, which the harness decides."""
+
+
+class FlowerStrategy(FromLibrary, FedAvg):
+    """FedAvg's clients, and a server that does what the strategy does."""
+
+    sums = False
+
+    def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        if rule is not None:
+            raise UserError(f"option 'defense' is {self.name} and a rule, allowed: the strategy alone: it aggregates")
+        if task.schedule.server_optimizer != "sgd":
+            raise UserError(
+                f"option 'server_optimizer' is {task.schedule.server_optimizer}, allowed with {self.name}: sgd, because "
+                "the strategy makes the new model"
+            )
+        self._takes = self._tried()
+
+    @property
+    def takes_mean(self) -> bool:
+        return self._takes == "mean"
+
+    @property
+    def picks(self) -> bool:
+        return self._takes == "one"
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        new = self._played(state, ups, cohort)
+        return Direction(self.direction_between(state.params, new.params), new.extra, new.verdict)
+
+    def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
+        return replace(self._played(state, ups, cohort), round=state.round + 1, steps=state.steps + 1)
+
+    def _played(self, state: State, ups: Tensors, cohort: Cohort) -> State:
+        """The state with the strategy's new model, its memory, and the client whose model it took, if it took one."""
+        decay, eta = self.task.schedule.server_decay, self.step_size
+        models = {name: w - eta * (ups[name] + decay * w) for name, w in state.params.items()}
+        before = [w.numpy(force=True) for w in state.params.values()]
+        rows = [t.numpy(force=True) for t in models.values()]
+        results = [
+            Result(client, int(n), [layer[i] for layer in rows])
+            for i, (client, n) in enumerate(zip(cohort.clients, cohort.weights.tolist(), strict=True))
+        ]
+        memory = state.extra.get(MEMORY)
+        strategy = self._made(before) if memory is None else pickle.loads(memory.numpy(force=True).tobytes())
+        after = play(strategy, state.round + 1, before, results)
+        made = {name: torch.from_numpy(a.copy()).to(w) for (name, w), a in zip(state.params.items(), after, strict=True)}
+        same = torch.stack([(t == made[name]).flatten(1).all(1) for name, t in models.items()]).all(0)
+        kept = torch.frombuffer(bytearray(pickle.dumps(strategy)), dtype=torch.uint8)
+        return replace(state, params=made, extra={MEMORY: kept}, verdict={"used": _first(same)} if same.any() else {})
+
+    def _made(self, initial: Arrays) -> Strategy:
+        """The strategy before the first round. Raises UserError for options that its constructor refuses."""
+        named, given = parameters_of(self.source), chosen(self.options, f"defense {self.name}")
+        if "initial_parameters" in named:
+            given["initial_parameters"] = ndarrays_to_parameters(initial)
+        if "fit_metrics_aggregation_fn" in named:
+            given["fit_metrics_aggregation_fn"] = no_metrics
+        try:
+            strategy = self.source(**given)
+            pickle.dumps(strategy)
+        except (TypeError, ValueError, AssertionError, AttributeError, pickle.PicklingError) as error:
+            raise UserError(f"defense {self.name}: {type(error).__name__}: {error}") from None
+        return strategy
+
+    def _tried(self) -> Literal["mean", "one", ""]:
+        """What it takes of made-up models in two rounds: their mean, one of them, or something else.
+
+        A strategy that fails on these models may work with others: the run shows that.
+        """
+        rng, n = np.random.default_rng(0), self.task.participants
+        before = [np.zeros(8, dtype=np.float32)]
+        strategy, kinds = self._made(before), set()
+        try:
+            for t in (1, 2):
+                rows = rng.normal(size=(n, 8)).astype(np.float32)
+                rows[0] *= 1000  # what no robust rule averages
+                results = [Result(c, self.task.sizes[c], [rows[c]]) for c in range(n)]
+                before = play(strategy, t, before, results)
+                mean = np.average(rows, axis=0, weights=self.task.sizes[:n])
+                kinds.add("mean" if np.allclose(before[0], mean, rtol=1e-4) else "one" if _among(before, rows) else "")
+        except Exception:
+            return ""
+        return kinds.pop() if len(kinds) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a client sends: its number, how many samples it holds, and its model."""
+
+    client: int
+    samples: int
+    model: Arrays
+
+
+def play(strategy: Strategy, server_round: int, before: Arrays, results: Sequence[Result]) -> Arrays:
+    """One round of a strategy: the model after it, which is `before` where the strategy gives none."""
+    clients, parameters = Everyone(), ndarrays_to_parameters(before)
+    fitted = []
+    for one in results:
+        sender = Sender(str(one.client))
+        clients.register(sender)
+        status = Status(code=Code.OK, message="")
+        fitted.append((sender, FitRes(status, ndarrays_to_parameters(one.model), one.samples, metrics={})))
+    strategy.configure_fit(server_round, parameters, clients)
+    made, _ = strategy.aggregate_fit(server_round, fitted, [])
+    return before if made is None else list(parameters_to_ndarrays(made))
+
+
+class Everyone(SimpleClientManager):  # type: ignore[misc]  # flwr is optional, so its types are not read
+    """A client manager of the clients that the harness has sampled: whoever samples again gets them all."""
+
+    def sample(self, num_clients: int, min_num_clients: int | None = None, criterion: Any = None) -> list[ClientProxy]:
+        return list(self.clients.values())
+
+
+class Sender(ClientProxy):  # type: ignore[misc]
+    """A client that has sent its model, and answers nothing else."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise UserError(f"a strategy asks client {self.cid} directly, but clients send one model a round and no more")
+
+    get_properties = get_parameters = fit = evaluate = reconnect = _refuse
+
+
+def no_metrics(results: list[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
+    """The metrics of a round, of which the clients here send none."""
+    return {}
+
+
+def _among(one: Arrays, rows: np.ndarray[Any, Any]) -> bool:
+    return bool((rows == one[0]).all(axis=1).any())
+
+
+def _first(same: Tensor) -> Tensor:
+    """[n] of truths → 1 for the first that is true, and 0 for the others."""
+    return torch.zeros(len(same), device=same.device).index_fill_(0, same.int().argmax(), 1.0)
+
+
+def is_strategy(found: Any) -> bool:
+    """Whether an object is a class of strategies that can be made."""
+    return inspect.isclass(found) and issubclass(found, Strategy) and not inspect.isabstract(found)
