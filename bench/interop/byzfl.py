@@ -81,9 +81,8 @@ class _Called(FromLibrary):
             with global_seed(Rng(0)):
                 return x, made(x.clone())
         except (TypeError, ValueError, IndexError, RuntimeError) as error:
-            raise UserError(
-                f"aggregator {self.name}: {plural(n, 'upload')} a round of which {f} are assumed to be corrupted: {error}"
-            ) from None
+            round = f"{plural(n, 'upload')} a round of which {f} are assumed to be corrupted"
+            raise UserError(f"aggregator {self.name}: {round}: {error}") from None
 
 
 class Rule(_Called, Aggregator):

@@ -51,7 +51,7 @@ def chosen(options: Any, name: str) -> dict[str, Any]:
     values = {f.name: getattr(options, f.name) for f in fields(options)}
     for parameter, value in values.items():
         if value is None and options.__dataclass_fields__[parameter].metadata["needed"]:
-            raise UserError(f"{name}: option '{parameter}' is none, allowed: a value, as the constructor has no default")
+            raise UserError(f"{name}: option '{parameter}' is none, allowed: a value, since there is no default")
     return values
 
 

@@ -22,7 +22,7 @@ def strategy_of(name: str) -> Held:
     from fedarena.interop import flower_strategy
 
     if not flower_strategy.is_strategy(source):
-        raise UserError(f"defense {name!r} is no class of strategies, allowed: subclasses of flwr.server.strategy.Strategy")
+        raise UserError(f"defense {name!r} is no strategy, allowed: a subclass of flwr.server.strategy.Strategy")
     fields = {"kind": "defense", "name": name, "source": source}
     card = Card(
         name=name,

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, describe
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -36,6 +36,8 @@ from fedarena.interop.library import FromLibrary
 from fedarena.problem.task import Task
 
 Arrays = list[np.ndarray[Any, Any]]
+Kept = Literal["mean", "one", ""]
+"""What a server takes of the models of a round: their mean, one of them, or something else."""
 MEMORY = "strategy"
 """The name of the pickled strategy among what the server keeps between rounds."""
 IDLE = parameters_of(FlowerFedAvg)
@@ -53,8 +55,8 @@ class FlowerStrategy(FromLibrary, FedAvg):
             raise UserError(f"option 'defense' is {self.name} and a rule, allowed: the strategy alone: it aggregates")
         if task.schedule.server_optimizer != "sgd":
             raise UserError(
-                f"option 'server_optimizer' is {task.schedule.server_optimizer}, allowed with {self.name}: sgd, because "
-                "the strategy makes the new model"
+                f"option 'server_optimizer' is {task.schedule.server_optimizer}, allowed with {self.name}: sgd, "
+                "because the strategy makes the new model"
             )
         self._takes = self._tried()
 
@@ -86,7 +88,9 @@ class FlowerStrategy(FromLibrary, FedAvg):
         memory = state.extra.get(MEMORY)
         strategy = self._made(before) if memory is None else pickle.loads(memory.numpy(force=True).tobytes())
         after = play(strategy, state.round + 1, before, results)
-        made = {name: torch.from_numpy(a.copy()).to(w) for (name, w), a in zip(state.params.items(), after, strict=True)}
+        made = {
+            name: torch.from_numpy(a.copy()).to(w) for (name, w), a in zip(state.params.items(), after, strict=True)
+        }
         same = torch.stack([(t == made[name]).flatten(1).all(1) for name, t in models.items()]).all(0)
         kept = torch.frombuffer(bytearray(pickle.dumps(strategy)), dtype=torch.uint8)
         return replace(state, params=made, extra={MEMORY: kept}, verdict={"used": _first(same)} if same.any() else {})
@@ -101,28 +105,36 @@ class FlowerStrategy(FromLibrary, FedAvg):
         try:
             strategy = self.source(**given)
             pickle.dumps(strategy)
-        except (TypeError, ValueError, AssertionError, AttributeError, pickle.PicklingError) as error:
+        except Exception as error:  # foreign code may fail in any way
             raise UserError(f"defense {self.name}: {type(error).__name__}: {error}") from None
         return strategy
 
-    def _tried(self) -> Literal["mean", "one", ""]:
-        """What it takes of made-up models in two rounds: their mean, one of them, or something else.
+    def _tried(self) -> Kept:
+        """What it takes of made-up models: small ones, or where it fails on these, models of the task's shapes.
 
-        A strategy that fails on these models may work with others: the run shows that.
+        Raises UserError where it fails on both.
         """
-        rng, n = np.random.default_rng(0), self.task.participants
-        before = [np.zeros(8, dtype=np.float32)]
-        strategy, kinds = self._made(before), set()
         try:
-            for t in (1, 2):
-                rows = rng.normal(size=(n, 8)).astype(np.float32)
-                rows[0] *= 1000  # what no robust rule averages
-                results = [Result(c, self.task.sizes[c], [rows[c]]) for c in range(n)]
-                before = play(strategy, t, before, results)
-                mean = np.average(rows, axis=0, weights=self.task.sizes[:n])
-                kinds.add("mean" if np.allclose(before[0], mean, rtol=1e-4) else "one" if _among(before, rows) else "")
+            return self._takes_of([(8,)])
         except Exception:
-            return ""
+            try:
+                return self._takes_of([tuple(p.shape) for p in self.task.model.parameters()])
+            except Exception as error:
+                raise UserError(f"defense {self.name} fails on made-up models: {describe(error)}") from None
+
+    def _takes_of(self, shapes: Sequence[tuple[int, ...]]) -> Kept:
+        """What it takes of models of these shapes, in two rounds."""
+        rng, n = np.random.default_rng(0), self.task.participants
+        before = [np.zeros(shape, dtype=np.float32) for shape in shapes]
+        strategy, kinds = self._made(before), set[Kept]()
+        for t in (1, 2):
+            layers = [rng.normal(size=(n, *shape)).astype(np.float32) for shape in shapes]
+            for layer in layers:
+                layer[0] *= 1000  # what no robust rule averages
+            before = play(
+                strategy, t, before, [Result(c, self.task.sizes[c], [x[c] for x in layers]) for c in range(n)]
+            )
+            kinds.add(_kind(before, layers, self.task.sizes[:n]))
         return kinds.pop() if len(kinds) == 1 else ""
 
 
@@ -170,8 +182,13 @@ def no_metrics(results: list[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
     return {}
 
 
-def _among(one: Arrays, rows: np.ndarray[Any, Any]) -> bool:
-    return bool((rows == one[0]).all(axis=1).any())
+def _kind(made: Arrays, layers: Arrays, weights: Sequence[int]) -> Kept:
+    """What was taken of models whose layers are stacked [n, …]."""
+    means = [np.average(x, axis=0, weights=weights) for x in layers]
+    if all(np.allclose(w, mean, rtol=1e-4) for w, mean in zip(made, means, strict=True)):
+        return "mean"
+    same = [(x == w).reshape(len(x), -1).all(axis=1) for w, x in zip(made, layers, strict=True)]
+    return "one" if np.all(same, axis=0).any() else ""
 
 
 def _first(same: Tensor) -> Tensor:
