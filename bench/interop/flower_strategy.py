@@ -5,7 +5,7 @@
     server              W ← strategy.aggregate_fit(round, [(client c, its model, N_c), …], failures=[])
 
 The harness samples the clients, sends them W and evaluates. `configure_fit` is called with the round's clients, since
-some strategies remember what it was given; what it returns is not used.
+some strategies remember what it was given. A strategy that tells clients more than the model is refused.
 """
 
 from __future__ import annotations
@@ -76,24 +76,25 @@ class FlowerStrategy(FromLibrary, FedAvg):
         return replace(self._played(state, ups, cohort), round=state.round + 1, steps=state.steps + 1)
 
     def _played(self, state: State, ups: Tensors, cohort: Cohort) -> State:
-        """The state with the strategy's new model, its memory, and the client whose model it took, if it took one."""
+        """The state with the strategy's new model, its memory, and the weight of each upload, where that is known."""
         decay, eta = self.task.schedule.server_decay, self.step_size
         models = {name: w - eta * (ups[name] + decay * w) for name, w in state.params.items()}
-        before = [w.numpy(force=True) for w in state.params.values()]
-        rows = [t.numpy(force=True) for t in models.values()]
+        before = [w.detach().cpu().numpy() for w in state.params.values()]
+        rows = [t.detach().cpu().numpy() for t in models.values()]
         results = [
             Result(client, int(n), [layer[i] for layer in rows])
             for i, (client, n) in enumerate(zip(cohort.clients, cohort.weights.tolist(), strict=True))
         ]
         memory = state.extra.get(MEMORY)
-        strategy = self._made(before) if memory is None else pickle.loads(memory.numpy(force=True).tobytes())
+        strategy = self._made(before) if memory is None else pickle.loads(memory.detach().cpu().numpy().tobytes())
         after = play(strategy, state.round + 1, before, results)
         made = {
             name: torch.from_numpy(a.copy()).to(w) for (name, w), a in zip(state.params.items(), after, strict=True)
         }
-        same = torch.stack([(t == made[name]).flatten(1).all(1) for name, t in models.items()]).all(0)
+        same = torch.stack([(t == made[name]).reshape(len(t), -1).all(1) for name, t in models.items()]).all(0)
+        used = cohort.weights if self.takes_mean else _first(same) if same.any() else None
         kept = torch.frombuffer(bytearray(pickle.dumps(strategy)), dtype=torch.uint8)
-        return replace(state, params=made, extra={MEMORY: kept}, verdict={"used": _first(same)} if same.any() else {})
+        return replace(state, params=made, extra={MEMORY: kept}, verdict={} if used is None else {"used": used})
 
     def _made(self, initial: Arrays) -> Strategy:
         """The strategy before the first round. Raises UserError for options that its constructor refuses."""
@@ -106,7 +107,7 @@ class FlowerStrategy(FromLibrary, FedAvg):
             strategy = self.source(**given)
             pickle.dumps(strategy)
         except Exception as error:  # foreign code may fail in any way
-            raise UserError(f"defense {self.name}: {type(error).__name__}: {error}") from None
+            raise UserError(f"defense {self.name}: {describe(error)}") from None
         return strategy
 
     def _tried(self) -> Kept:
@@ -115,7 +116,9 @@ class FlowerStrategy(FromLibrary, FedAvg):
         Raises UserError where it fails on both.
         """
         try:
-            return self._takes_of([(8,)])
+            return self._takes_of([(8,), (2, 3)])
+        except UserError:
+            raise
         except Exception:
             try:
                 return self._takes_of([tuple(p.shape) for p in self.task.model.parameters()])
@@ -131,9 +134,8 @@ class FlowerStrategy(FromLibrary, FedAvg):
             layers = [rng.normal(size=(n, *shape)).astype(np.float32) for shape in shapes]
             for layer in layers:
                 layer[0] *= 1000  # what no robust rule averages
-            before = play(
-                strategy, t, before, [Result(c, self.task.sizes[c], [x[c] for x in layers]) for c in range(n)]
-            )
+            results = [Result(c, self.task.sizes[c], [x[c] for x in layers]) for c in range(n)]
+            before = play(strategy, t, before, results)
             kinds.add(_kind(before, layers, self.task.sizes[:n]))
         return kinds.pop() if len(kinds) == 1 else ""
 
@@ -148,7 +150,10 @@ class Result:
 
 
 def play(strategy: Strategy, server_round: int, before: Arrays, results: Sequence[Result]) -> Arrays:
-    """One round of a strategy: the model after it, which is `before` where the strategy gives none."""
+    """One round of a strategy: the model after it, which is `before` where the strategy gives none.
+
+    Raises ValueError for a strategy that tells clients more than the model, or makes a model of other shapes.
+    """
     clients, parameters = Everyone(), ndarrays_to_parameters(before)
     fitted = []
     for one in results:
@@ -156,9 +161,16 @@ def play(strategy: Strategy, server_round: int, before: Arrays, results: Sequenc
         clients.register(sender)
         status = Status(code=Code.OK, message="")
         fitted.append((sender, FitRes(status, ndarrays_to_parameters(one.model), one.samples, metrics={})))
-    strategy.configure_fit(server_round, parameters, clients)
-    made, _ = strategy.aggregate_fit(server_round, fitted, [])
-    return before if made is None else list(parameters_to_ndarrays(made))
+    for _, told in strategy.configure_fit(server_round, parameters, clients):
+        if told.config or told.parameters.tensors != parameters.tensors:
+            also = f"the settings {told.config}" if told.config else "another model"
+            raise ValueError(f"the strategy sends {also}, but clients here get the server's model and no more")
+    with np.errstate(over="ignore", invalid="ignore"):  # poisoned models may grow without bound
+        made, _ = strategy.aggregate_fit(server_round, fitted, [])
+    after = before if made is None else list(parameters_to_ndarrays(made))
+    if (given := [w.shape for w in after]) != (wanted := [w.shape for w in before]):
+        raise ValueError(f"the strategy makes a model of the shapes {given}, where clients have {wanted}")
+    return after
 
 
 class Everyone(SimpleClientManager):  # type: ignore[misc]  # flwr is optional, so its types are not read

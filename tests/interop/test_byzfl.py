@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from helpers.agreement import assert_train_alike, poisoned
+from helpers.pretend_cuda import pretend_cuda
 from torch import Tensor
 
 import fedarena as fa
@@ -109,6 +111,15 @@ def test_it_knows_whether_a_rule_averages_or_picks(name: str, mean: bool, one: b
     assert (used is not None) == one
     if used is not None:
         assert torch.equal(used @ X, made(X, call()).vector)
+
+
+@pytest.mark.parametrize("name", ["byzfl:Krum", "byzfl:NNM+byzfl:CenteredClipping", "byzfl:Bucketing+byzfl:SMEA"])
+def test_a_result_stays_on_the_device(name: str) -> None:
+    made = rule(name)
+    with pretend_cuda():
+        there = made(X.to("cuda"), replace(call(), weights=call().weights.to("cuda"))).vector
+        assert there.device.type == "cuda"
+        assert torch.equal(there.cpu(), made(X, call()).vector)
 
 
 def test_every_aggregator_of_byzfl_is_a_rule() -> None:

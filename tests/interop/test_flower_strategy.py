@@ -12,6 +12,7 @@ import pytest
 import torch
 from helpers.agreement import assert_train_alike, poisoned
 from helpers.poisoning import problem
+from helpers.pretend_cuda import pretend_cuda
 
 from fedarena.cli import main
 from fedarena.contracts.defense import Broadcast, Cohort, State
@@ -83,6 +84,18 @@ def test_a_stateful_strategy_lives_one_run_and_no_longer(name: str) -> None:
     assert not all(torch.equal(again.params[key], state.params[key]) for key in ups)
 
 
+def test_a_strategy_s_model_stays_on_the_device() -> None:
+    defense, state, ups, cohort = made(STRATEGY + "Krum")
+    here = played(defense, played(defense, state, ups, cohort), ups, cohort)
+    with pretend_cuda():
+        there = State({name: w.to("cuda") for name, w in state.params.items()})
+        sent = {name: t.to("cuda") for name, t in ups.items()}
+        senders = replace(cohort, weights=cohort.weights.to("cuda"))
+        after = played(defense, played(defense, there, sent, senders), sent, senders)
+        assert {t.device.type for t in [*after.params.values(), after.verdict["used"]]} == {"cuda"}
+        assert all(torch.equal(after.params[name].cpu(), here.params[name]) for name in ups)
+
+
 def test_a_strategy_is_pickled_by_name() -> None:
     defense, *round = made(STRATEGY + "FedAdam", eta=0.05)
     copy = pickle.loads(pickle.dumps(defense))
@@ -99,8 +112,8 @@ def test_it_knows_whether_the_strategy_averages_or_picks(name: str, mean: bool, 
     assert (defense.takes_mean, defense.picks) == (mean, one)
     assert (defense.why_not_mean() == "") == (mean or one)
     used = played(defense, *round).verdict.get("used")
-    assert (used is not None) == one
-    assert used is None or sorted(used.tolist()) == [0, 0, 0, 1]
+    wanted = [10, 20, 30, 40] if mean else [0, 0, 0, 1] if one else []
+    assert sorted([] if used is None else used.tolist()) == wanted
 
 
 def test_flower_s_momentum_is_no_mean() -> None:
@@ -132,7 +145,10 @@ def records(folder: Any) -> list[Any]:
         ("Krumm", "", "has no attribute 'Krumm'"),
         ("Strategy", "", "is no strategy, allowed"),
         ("DifferentialPrivacyServerSideFixedClipping", "", "needs 'strategy', which is an object"),
-        ("QFedAvg", "", "fails on made-up models: UnboundLocalError"),
+        ("FedProx", "", "option 'proximal_mu' is none, allowed: a value"),
+        ("FedProx", "defense.proximal_mu=0.1", "the strategy sends the settings {'proximal_mu': 0.1}"),
+        ("FedXgbCyclic", "", "fails on made-up models: ValueError: the strategy makes a model of the shapes"),
+        ("QFedAvg", "", "fails on made-up models"),
         ("Krum", "defense.beta=0.2", "has no option 'beta'; it knows: num_clients_to_keep, num_malicious_clients"),
         ("Krum", "defense.num_malicious_clients=two", "option 'num_malicious_clients' is 'two', allowed: integer"),
         ("Krum", "defense.min_fit_clients=2", "has no option 'min_fit_clients'"),
