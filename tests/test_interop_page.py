@@ -16,6 +16,19 @@ PAGE = (ROOT / "docs/interop.md").read_text()
 COMMANDS = [line for line in PAGE.splitlines() if line.startswith("bench ")]
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 PACKAGE = {"flower": "flwr", "byzfl": "byzfl"}
+HEAD = """
+title = "The page's"
+about = "Planned, not run."
+seeds = [0]
+
+[problems.poison]
+dataset = "digits"
+model = "mlp"
+clients = 20
+corrupted = 4
+
+"""
+"""What stands in a suite before the page's part."""
 
 
 def require(text: str) -> None:
@@ -38,6 +51,14 @@ def test_a_command_runs(command: str, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_python_code_runs(code: str) -> None:
     require(code)
     exec(code, {"__name__": "page"})
+
+
+def test_the_suite_of_the_page_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    require("flower byzfl")
+    (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    (tmp_path / "page.toml").write_text(HEAD + block)
+    assert main(["suite", "plan", str(tmp_path / "page.toml"), "--json", "--out", str(tmp_path / "out")]) == 0
+    assert "flower:flwr.server.strategy.Krum" in capsys.readouterr().out
 
 
 def test_the_page_lists_the_attacks_that_a_flower_client_can_carry_out() -> None:

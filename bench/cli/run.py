@@ -45,7 +45,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--defense",
         required=True,
-        help="a protocol, an aggregation rule, or both: dbcl, krum, dp-sgd+nnm+krum (see `bench list`)",
+        help="a protocol, an aggregation rule, or both: dbcl, krum, dp-sgd+nnm+krum (see `bench list`); or a class of "
+        "another library: flower:PATH.OF.STRATEGY, byzfl:CLASS (docs/interop.md)",
     )
     parser.add_argument(
         "--attack", required=True, help="an attack, for poisoning possibly wrapped: dlg, delayed+label-flip"

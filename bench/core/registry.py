@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from typing import Any
 
 from fedarena.core import foreign_card, plugin_file
@@ -84,6 +84,21 @@ class Held(Entry):
         return self.held
 
 
+@dataclass(frozen=True)
+class Library:
+    """Another library, whose classes are methods by the name LIBRARY:CLASS.
+
+    Attributes:
+        kind: of the methods.
+        maker: "module:attribute" of a function that makes a `Held` of such a name, or raises UserError.
+        distribution: the package that is to be installed.
+    """
+
+    kind: Kind
+    maker: str
+    distribution: str
+
+
 _held: dict[tuple[Kind, str], Held] = {}
 
 
@@ -130,7 +145,7 @@ class Registry:
     def _of_library(self, name: str) -> bool:
         """Whether a name is LIBRARY:CLASS, with a library whose classes are methods of this kind."""
         library, colon, _ = name.partition(":")
-        return bool(colon) and library in libraries() and libraries()[library][0] == self.kind
+        return bool(colon) and library in libraries() and libraries()[library].kind == self.kind
 
     def aliases(self) -> dict[str, str]:
         """Aliases of methods → their names. Cards that cannot be read have none."""
@@ -184,16 +199,22 @@ def find(kind: Kind, name: str) -> Card:
     return registries()[kind].card(name)
 
 
-def libraries() -> Mapping[str, tuple[Kind, str]]:
-    """Library → the kind of method that its classes are, and the function of a name that makes a `Held` of one."""
-    found: Mapping[str, tuple[Kind, str]] = import_module("fedarena.interop").LIBRARIES
+def libraries() -> Mapping[str, Library]:
+    """Other libraries, by the prefix of their names."""
+    found: Mapping[str, Library] = import_module("fedarena.interop").LIBRARIES
     return found
+
+
+def releases_in(text: str) -> list[tuple[str, str]]:
+    """(distribution, release) of the libraries whose classes a text names; the release is empty if not installed."""
+    used = [library.distribution for prefix, library in libraries().items() if f"{prefix}:" in text]
+    return [(name, next(iter(distribution.version for distribution in distributions(name=name)), "")) for name in used]
 
 
 @cache
 def from_library(name: str) -> Held:
     """The method that a class of another library is. Raises UserError where there is no such class."""
-    maker = libraries()[name.partition(":")[0]][1]
+    maker = libraries()[name.partition(":")[0]].maker
     held: Held = import_target(maker, maker)(name)
     return held
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fedarena.core.card import Kind
+from fedarena.core.registry import Library
 
-LIBRARIES: dict[str, tuple[Kind, str]] = {
-    "byzfl": ("aggregator", "fedarena.interop.byzfl:rule_of"),
-    "flower": ("defense", "fedarena.interop.flower_card:strategy_of"),
+LIBRARIES = {
+    "byzfl": Library("aggregator", "fedarena.interop.byzfl:rule_of", "byzfl"),
+    "flower": Library("defense", "fedarena.interop.flower_card:strategy_of", "flwr"),
 }
-"""Prefix of names LIBRARY:CLASS → the kind of method that its classes are, and the function of such a name that makes
-the method (`fedarena.core.registry.from_library`)."""
+"""Prefix of names LIBRARY:CLASS → the library."""

@@ -166,5 +166,16 @@ def test_show_prints_a_rule_s_options_and_release(capsys: Any) -> None:
     assert f"byzfl {installed()} (a plug-in)" in shown
 
 
+def test_a_library_s_classes_are_of_one_kind() -> None:
+    known = registry.registries()
+    assert [kind for kind in known if "byzfl:Krum" in known[kind]] == ["aggregator"]
+    assert [kind for kind in known if "nosuch:Krum" in known[kind]] == []
+
+
+def test_a_suite_s_plan_depends_on_the_libraries_that_it_names() -> None:
+    assert registry.releases_in('defenses = ["fedavg", "nnm+byzfl:TrMean"]') == [("byzfl", installed())]
+    assert registry.releases_in('defenses = ["fedavg", "krum"]') == []
+
+
 def test_names_of_libraries_are_in_no_list() -> None:
     assert not any(":" in name for known in registry.registries().values() for name in known.names())
