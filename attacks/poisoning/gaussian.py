@@ -11,7 +11,7 @@ import torch
 from fedarena.attacks.poisoning.cards.gaussian import CLASSICAL, Options
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten, shaped
+from fedarena.core.tensors import Tensors, flatten, row, shaped
 
 
 class Gaussian(Poisoning):
@@ -33,8 +33,12 @@ class Gaussian(Poisoning):
         return {"std": self.std} if self.options.std is None else {}
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        # An upload may have other names and shapes than the broadcast; the upload of a single sample shows them.
-        like = self.knowledge.defense.expected_upload(view.down, *self.knowledge.data.draw(1, rng.child("shape")))
-        flat = flatten(like)
+        flat = flatten(like := self._like(view, rng.child("shape")))
         noise = torch.randn(view.size, len(flat), generator=rng.child("noise").torch()).to(flat)
         return shaped(self.std * noise, like), memory
+
+    def _like(self, view: RoundView, rng: Rng) -> Tensors:
+        """An upload, for its names and shapes, which may be others than the broadcast's."""
+        if view.own:  # a client of another framework, which has no data here
+            return row(view.own, 0)
+        return self.knowledge.defense.expected_upload(view.down, *self.knowledge.data.draw(1, rng))

@@ -22,10 +22,11 @@ and the ranks use cells of either form. FedAvg has no paper that an attacker cou
 one form, which counts in both. Where every attack is n/a the worst case is 1 and belongs to no cell.
 
 A rank is a range (`fedarena.board.rank_range`), and `fedarena.board.unranked` says who has none. Neither has FedAvg,
-which is no defense, nor one that gains nothing over not federating (`fedarena.board.references.without_gain`). Rows are in the order
-of the point values to three digits. Among equals the second lowest score decides, and then the third: a defense that is
-good for one thing alone stands below one that is worth a little on two. With a reader's weights the overall score does.
-Then fewer bytes come first, then less time.
+which is no defense, nor one that gains nothing over not federating (`fedarena.board.references.without_gain`).
+
+Rows are in the order of the point values to three digits. Among equals the second lowest score decides, and then the
+third: a defense that is good for one thing alone stands below one that is worth a little on two. With a reader's
+weights the overall score does. Then fewer bytes come first, then less time.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ def described(card: Card) -> dict[str, Any]:
 
 
 def _find(name: str) -> list[Card]:
-    names = {n for methods in registry.registries().values() for n in methods.names()}
-    if name not in names:
+    if not any(name in methods for methods in registry.registries().values()):
+        names = {n for methods in registry.registries().values() for n in methods.names()}
         raise UserError(f"unknown method {name!r}{did_you_mean(name, {*names, TRAINING}, registry.all_aliases())}")
     return registry.find_any(name)
 

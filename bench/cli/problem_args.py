@@ -78,7 +78,7 @@ def read_settings(args: argparse.Namespace, parts: Sequence[Card] = ()) -> dict[
     settings: dict[str, dict[str, str]] = {group: {} for group in groups}
     for item in args.set:
         path, equals, value = item.partition("=")
-        group, dot, name = path.partition(".")
+        group, dot, name = path.rpartition(".")
         if not equals or not dot or not name:
             raise UserError(f"option 'set' is '{item}', which is not GROUP.OPTION=VALUE, such as defense.ratio=0.5")
         if group not in settings:

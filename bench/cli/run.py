@@ -45,7 +45,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--defense",
         required=True,
-        help="a protocol, an aggregation rule, or both: dbcl, krum, dp-sgd+nnm+krum (see `bench list`)",
+        help="a protocol, an aggregation rule, or both: dbcl, krum, dp-sgd+nnm+krum (see `bench list`); or a class of "
+        "another library: flower:PATH.OF.STRATEGY, byzfl:CLASS (docs/interop.md)",
     )
     parser.add_argument(
         "--attack", required=True, help="an attack, for poisoning possibly wrapped: dlg, delayed+label-flip"
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     defense, attack, goal = pairing.defense.label, pairing.attack.label, goals.of_attack(pairing.attack)
     picture = None
     if (figure := goal.figure(results, defense, attack)) is not None:
-        picture = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png"
+        picture = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png".replace(":", "-")
         save_png(drawn(figure), picture)
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))

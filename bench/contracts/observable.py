@@ -79,13 +79,18 @@ class Observable(ABC):
 
         Most rules take one where they assume no client to be corrupted. One upload counts as a mean.
         """
-        n, f = self.task.participants, self.task.assumed_corrupted_per_round
-        if self.rule is None or self.picks or self.rule.averages(n, f):
+        if self.takes_mean or self.picks:
             return ""
         return (
             "consecutive broadcasts show what the server's rule made of the uploads, and this attack reads the mean "
             "of all of them: that is its limit, and no strength of the rule"
         )
+
+    @property
+    def takes_mean(self) -> bool:
+        """Whether the server steps by the mean of the uploads."""
+        n, f = self.task.participants, self.task.assumed_corrupted_per_round
+        return self.rule is None or self.rule.averages(n, f)
 
     @property
     def picks(self) -> bool:

@@ -21,6 +21,8 @@ Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", 
 KINDS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack", "dataset", "model", "partition")
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+FROM_LIBRARY = re.compile(r"[a-z0-9]+:[A-Za-z_][\w.]*")
+"""LIBRARY:CLASS, the name of a class of another library (`fedarena.core.registry`)."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Card:
     """What a method is, where it comes from, and what it departs from.
 
     Attributes:
-        name: registry name, lower case with hyphens.
+        name: registry name, lower case with hyphens; or LIBRARY:CLASS.
         kind: one of `KINDS`.
         title: one line for tables.
         target: the implementation, as "module:attribute" (imported on first use) or the object itself.
@@ -80,7 +82,7 @@ class Card:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, allowed: {', '.join(KINDS)}")
-        if not NAME.fullmatch(self.name):
+        if not NAME.fullmatch(self.name) and not FROM_LIBRARY.fullmatch(self.name):
             raise ValueError(f"name is {self.name!r}, allowed: lower-case words joined by hyphens")
         for alias in self.aliases:
             if not NAME.fullmatch(alias):

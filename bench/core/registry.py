@@ -10,6 +10,9 @@ and `bench run --defense mine` finds it. The groups are `fedarena.defenses`, `fe
 Two claims on one name are an error that names both; an unknown name is an error with the closest matches;
 a plug-in whose card cannot be imported is listed as broken, and using it says why. A single file can hold cards, too
 (`fedarena.core.plugin_file`).
+
+A class of another library is a method by the name LIBRARY:CLASS. Its card is made when it is asked for, by the function
+that `fedarena.interop.LIBRARIES` names.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from typing import Any
 
 from fedarena.core import foreign_card, plugin_file
-from fedarena.core.card import KINDS, Card, Kind, import_card
+from fedarena.core.card import KINDS, Card, Kind, import_card, import_target
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.fresh_process import is_fresh
@@ -69,7 +72,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Held(Entry):
-    """An object of the user's session, whose card is at hand.
+    """A method whose card is at hand: an object of the user's session, or a class of another library.
 
     Attributes:
         held: the card.
@@ -79,6 +82,21 @@ class Held(Entry):
 
     def card(self, kind: Kind) -> Card:
         return self.held
+
+
+@dataclass(frozen=True)
+class Library:
+    """Another library, whose classes are methods by the name LIBRARY:CLASS.
+
+    Attributes:
+        kind: of the methods.
+        maker: "module:attribute" of a function that makes a `Held` of such a name, or raises UserError.
+        distribution: the package that is to be installed.
+    """
+
+    kind: Kind
+    maker: str
+    distribution: str
 
 
 _held: dict[tuple[Kind, str], Held] = {}
@@ -111,12 +129,23 @@ class Registry:
 
     def entry(self, name: str) -> Entry:
         """The claim on a name. Raises UserError for unknown and for contested names."""
+        if name not in self._entries and self._of_library(name):
+            return from_library(name)
         if name in self._collisions:
             claims = " and ".join(f"{e.origin} ({e.target})" for e in self._collisions[name])
             raise UserError(f"{self.kind} '{name}' is claimed by {claims}: uninstall one of them")
         if name not in self._entries:
             raise UserError(f"unknown {self.kind} {name!r}{did_you_mean(name, self._entries, self.aliases())}")
         return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a name is that of a method, or of a library whose classes are methods of this kind."""
+        return name in self._entries or self._of_library(str(name))
+
+    def _of_library(self, name: str) -> bool:
+        """Whether a name is LIBRARY:CLASS, with a library whose classes are methods of this kind."""
+        library, colon, _ = name.partition(":")
+        return bool(colon) and library in libraries() and libraries()[library].kind == self.kind
 
     def aliases(self) -> dict[str, str]:
         """Aliases of methods → their names. Cards that cannot be read have none."""
@@ -170,22 +199,48 @@ def find(kind: Kind, name: str) -> Card:
     return registries()[kind].card(name)
 
 
+def libraries() -> Mapping[str, Library]:
+    """Other libraries, by the prefix of their names."""
+    found: Mapping[str, Library] = import_module("fedarena.interop").LIBRARIES
+    return found
+
+
+def releases_in(text: str) -> list[tuple[str, str]]:
+    """(distribution, release) of the libraries whose classes a text names; the release is empty if not installed."""
+    used = [library.distribution for prefix, library in libraries().items() if f"{prefix}:" in text]
+    return [(name, next(iter(distribution.version for distribution in distributions(name=name)), "")) for name in used]
+
+
+@cache
+def from_library(name: str) -> Held:
+    """The method that a class of another library is. Raises UserError where there is no such class."""
+    maker = libraries()[name.partition(":")[0]].maker
+    held: Held = import_target(maker, maker)(name)
+    return held
+
+
+def options_of(kind: Kind, name: str, values: Mapping[str, Any]) -> Any:
+    """Options of a method. Raises UserError."""
+    return find(kind, name).options(**values)
+
+
 def attack_options(name: str, values: Mapping[str, Any]) -> Any:
     """Options of an attack."""
-    return find("attack", name).options(**values)
+    return options_of("attack", name, values)
 
 
 def find_part(name: str) -> Card:
     """The card of a part that may follow a protocol: a rule, its wrapper, or secure aggregation. Raises UserError."""
-    known = {n: kind for kind in PARTS for n in registries()[kind].names()}
-    if name not in known:
+    kinds = [kind for kind in PARTS if name in registries()[kind]]
+    if not kinds:
+        known = [n for kind in PARTS for n in registries()[kind].names()]
         raise UserError(f"unknown aggregator {name!r}{did_you_mean(name, known)}")
-    return find(known[name], name)
+    return find(kinds[-1], name)
 
 
 def find_any(name: str) -> list[Card]:
     """All cards of that name, of any kind. Raises UserError when there is none."""
-    cards = [r.card(name) for r in registries().values() if name in r.names()]
+    cards = [r.card(name) for r in registries().values() if name in r]
     if not cards:
         known = [n for r in registries().values() for n in r.names()]
         raise UserError(f"unknown method {name!r}{did_you_mean(name, known, all_aliases())}")

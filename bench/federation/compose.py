@@ -31,14 +31,14 @@ from fedarena.problem.task import Auxiliary, Task
 def defense_cards(text: str) -> tuple[Card, ...]:
     """The protocol's card, then those of wrappers and rule, or of secure aggregation. Raises UserError."""
     first, *rest = _split(text, "defense")
-    if first not in registry.registries()["defense"].names():
-        parts = {name for kind in registry.PARTS for name in registry.registries()[kind].names()}
-        if first not in parts:
-            known = [*registry.registries()["defense"].names(), *parts]
+    protocols, parts = registry.registries()["defense"], [registry.registries()[kind] for kind in registry.PARTS]
+    if first not in protocols:
+        if not any(first in known for known in parts):
+            known = [name for methods in (protocols, *parts) for name in methods.names()]
             raise UserError(f"unknown defense {first!r}{did_you_mean(first, known)}")
         first, rest = BASELINE, [first, *rest]
     for name in rest:
-        if name in registry.registries()["defense"].names():
+        if name in protocols:
             raise UserError(
                 f"option 'defense' is '{text}', but {name} is a protocol: a protocol comes first, and alone"
             )
@@ -103,10 +103,10 @@ def _parse_text(cards: tuple[Card, ...], options: Mapping[str, str]) -> MethodSp
     own: dict[str, dict[str, str]] = {card.name: {} for card in cards}
     shared: dict[str, str] = {}
     for name, value in options.items():
-        part, dot, rest = name.partition(".")
+        part, dot, rest = name.rpartition(".")
         if dot and part not in own:
             raise UserError(f"option {name!r} is of {part!r}, which is none of {', '.join(own)}")
-        (own[part] if dot else shared)[rest or part] = value
+        (own[part] if dot else shared)[rest] = value
     return parse(cards, shared, own)
 
 

@@ -45,7 +45,7 @@ def aggregate(
         UserError: an unknown rule or option, uploads of different shapes or that are not finite, or an f that the rule
             does not allow.
     """
-    made = _rule(rule, options)
+    made = rule_by_name(rule, options)
     rows, shapes = _rows(uploads)
     if not bool(torch.isfinite(rows).all()):
         raise UserError("uploads have values that are not finite, allowed: finite numbers")
@@ -66,7 +66,8 @@ def aggregate(
     return _like(made(rows, call).vector, uploads[0])
 
 
-def _rule(name: str, options: Mapping[str, Any]) -> Aggregator:
+def rule_by_name(name: str, options: Mapping[str, Any]) -> Aggregator:
+    """A rule with its wrappers, from values of options. Raises UserError."""
     spec = compose.parse_defense(name, {option: to_text(value) for option, value in options.items()})
     made = compose.make_rule(spec.rest)
     if made is None or spec.name != BASELINE:

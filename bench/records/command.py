@@ -73,7 +73,7 @@ def _chosen(record: Record, field: Literal["party", "form"], choices: Sequence[s
     """The record's own party or form, and those that an option of the record needs: without them the option would be
     refused."""
     chosen, options = {record[field]}, record["options"].get("attack", {})
-    if record["attack"] in registry.registries()["attack"].names():
+    if record["attack"] in registry.registries()["attack"]:
         fields = dataclasses.fields(registry.find("attack", record["attack"]).options)
         chosen |= {f.metadata[field] for f in fields if _with_tuples(options.get(f.name, f.default)) != f.default}
     return ",".join(choice for choice in choices if choice in chosen)
@@ -119,7 +119,7 @@ def _card(record: Record, group: str) -> Card:
     if part:
         return registry.find_part(part)
     protocol = _first(record["defense"])  # a label without a protocol, such as "krum", is of the baseline
-    return registry.find("defense", protocol if protocol in registry.registries()["defense"].names() else BASELINE)
+    return registry.find("defense", protocol if protocol in registry.registries()["defense"] else BASELINE)
 
 
 def _usual(record: Record, attack: str) -> dict[str, str]:
@@ -129,7 +129,7 @@ def _usual(record: Record, attack: str) -> dict[str, str]:
         "defense": _first(record["defense"]),
         "dataset": record["problem"]["dataset"],
     }
-    cards = [registry.find(kind, name) for kind, name in names.items() if name in registry.registries()[kind].names()]
+    cards = [registry.find(kind, name) for kind, name in names.items() if name in registry.registries()[kind]]
     return {name: value for card in cards for name, value in card.usual}
 
 

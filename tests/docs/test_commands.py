@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from helpers.pages import DOCS, MEASURED, PAGES, README, blocks, commands, in_tables
+from helpers.pages import DOCS, MEASURED, PAGES, README, blocks, commands, in_tables, require
 from helpers.paths import ROOT
 from helpers.plugin_files import forgotten
 
@@ -49,6 +49,7 @@ def test_a_command_of_a_page_is_one(command: str) -> None:
 @pytest.mark.usefixtures("beside_reports", "briefly_alone", "undrawn")
 @pytest.mark.parametrize("command", [pytest.param(c, id=f"{page}: {c}") for c, page in SHORT.items()])
 def test_a_short_command_of_the_documentation_runs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    require(command)
     words = shlex.split(command)[1:]
     more = ["--jobs", "1", "--quiet"] if words[0] == "run" else []
     with forgotten():
@@ -58,6 +59,7 @@ def test_a_short_command_of_the_documentation_runs(command: str, capsys: pytest.
 
 @pytest.mark.parametrize("code", CODE)
 def test_the_code_of_a_page_runs(code: str, beside_reports: Path) -> None:
+    require(code)
     exec(code, {"__name__": "page"})
     assert ("savefig" in code) == (beside_reports / "dlg.png").is_file()
 

@@ -20,6 +20,7 @@ LAYERS = (
     ("records",),
     ("goals",),
     ("attacks", "defenses"),
+    ("interop",),
     ("runs",),
     ("board",),
     ("reproduce",),

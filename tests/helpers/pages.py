@@ -6,8 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from fedarena.core.torchvision_import import declare_operators
 from helpers.paths import ROOT
 
+LIBRARIES = {"flower": "flwr", "byzfl": "byzfl"}
 README = ROOT / "README.md"
 DOCS = tuple(sorted((ROOT / "docs").glob("*.md")))
 MEASURED = tuple(sorted((ROOT / "reports/measured").glob("*.md")))
@@ -28,6 +32,14 @@ def commands(page: Path, *infos: str) -> list[str]:
     lines = [line for info in infos for block in blocks(page, info) for line in block.replace("\\\n", " ").splitlines()]
     parts = [part.strip() for line in lines if "pip install" not in line for part in line.split(" #")[0].split("&&")]
     return [part for part in parts if part.startswith("bench ")]
+
+
+def require(text: str) -> None:
+    """Skip unless the libraries that a command or code names are installed."""
+    declare_operators()
+    for word, package in LIBRARIES.items():
+        if re.search(rf"\b({word}|{package})\b", text):
+            pytest.importorskip(package, reason=f"{package} is not installed")
 
 
 def in_tables(page: Path) -> list[str]:

@@ -33,7 +33,7 @@ def method_cards(board: Board) -> str:
 def _cards(name: str, kinds: tuple[Kind, ...]) -> str:
     """The cards of this name, one for each kind of method that has it."""
     try:
-        cards = [r.card(name) for kind in kinds if name in (r := registry.registries()[kind]).names()]
+        cards = [r.card(name) for kind in kinds if name in (r := registry.registries()[kind])]
     except UserError as error:  # a plug-in that is broken on this machine
         return f"**{escape(name)}**: its card cannot be read here: {escape(str(error))}"
     return "\n\n".join(_card(card) for card in cards) or f"**{escape(name)}**: not known where this report was made."

@@ -115,7 +115,8 @@ def require_trials(plan: Plan) -> None:
 
 
 def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None, secret: str = "") -> str:
-    """A hash of the suite, the package, every card, and size and time of every data file. Loads no method."""
+    """A hash of the suite, the package, every card, the releases of libraries that the suite names, and size and time
+    of every data file. Loads no method."""
     cards = []
     for kind in KINDS:
         methods = registry.registries()[kind]
@@ -132,6 +133,7 @@ def digest_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None, secret:
             paths = sorted(p for p in Path(folder).iterdir() if p.is_file())
             files.append([str(folder), [[p.name, p.stat().st_size, p.stat().st_mtime_ns] for p in paths]])
     source = [LAYOUT, KEY_LAYOUT, __version__, suite.name, suite.text, list(seeds), repr(cards), files]
+    source += registry.releases_in(suite.text)
     return digest([*source, secret] if secret else source)
 
 

@@ -20,7 +20,9 @@ def test_a_share_without_the_judge_s_interval_has_that_over_seeds() -> None:
 
 def test_an_excluded_cell_says_why_it_does_not_count() -> None:
     cell = make_cell(counts=False, excluded="uninformative: it reaches 12 %")
-    assert "ok; does not count in scores (uninformative: it reaches 12 %)" in attack_tables(make_board([cell]), [cell.attack])
+    assert "ok; does not count in scores (uninformative: it reaches 12 %)" in attack_tables(
+        make_board([cell]), [cell.attack]
+    )
     assert "ok; does not count in scores |" in attack_tables(make_board([make_cell(counts=False)]), [cell.attack])
 
 
