@@ -6,9 +6,11 @@ loaded when they are used, so that the import itself is instant.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fedarena import testing
     from fedarena.api import (
         Difference,
         Leaderboard,
@@ -45,6 +47,7 @@ __all__ = [
     "read_records",
     "run",
     "run_suite",
+    "testing",
 ]
 
 
@@ -55,6 +58,8 @@ def __getattr__(name: str) -> Any:
         from fedarena.goals import own_results
 
         return own_results
+    if name == "testing":
+        return import_module("fedarena.testing")
     from fedarena import api
 
     return getattr(api, name)

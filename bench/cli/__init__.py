@@ -32,6 +32,7 @@ COMMANDS = {
     "list": "methods",
     "show": "methods",
     "explain": "explain",
+    "check": "check",
     "data": "data",
     "suite": "suite",
     "reproduce": "reproduce",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
+from types import FrameType
 
 
 class UserError(Exception):
@@ -25,10 +27,25 @@ class ToldByProcess(Exception):
     """What went wrong in another process, in its words."""
 
 
+LIBRARIES = {"fedarena", "torch", "torchvision", "numpy", "scipy", "sklearn", "pandas", "joblib", "ray"}
+"""Packages whose lines say less of an error than the line of a method that called them."""
+
+
 def describe(error: Exception) -> str:
-    """The type, message and innermost place of an exception, in one line."""
+    """The type, message and place of an exception, in one line.
+
+    The place is the innermost line of a method of the user's own or of another package; without one it is the innermost
+    line of all.
+    """
     if isinstance(error, ToldByProcess):
         return str(error)
-    frame = traceback.extract_tb(error.__traceback__)[-1]
+    places = list(traceback.walk_tb(error.__traceback__))
+    frame, line = next((place for place in reversed(places) if _is_a_methods(place[0])), places[-1])
     text = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
+    code = frame.f_code
+    return f"{type(error).__name__}: {text} (in {code.co_name}, {Path(code.co_filename).name}:{line})"
+
+
+def _is_a_methods(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package not in LIBRARIES and package not in sys.stdlib_module_names

@@ -47,10 +47,18 @@ def name_of(option: str, given: Any) -> str:
     return card.name
 
 
+def card_of_class(given: Any) -> Card:
+    """The card of a class of one's own. Raises UserError for what is no method's class."""
+    for bases in CLASSES.values():
+        for base, kind in bases.items():
+            if isinstance(given, type) and issubclass(given, base):
+                return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
+    raise UserError(f"a method is a {type(given).__name__}, allowed: a card, a class, a name, or a file with cards")
+
+
 def _card(option: str, given: Any) -> Card:
-    for base, kind in CLASSES.get(option, {}).items():
-        if isinstance(given, type) and issubclass(given, base):
-            return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
+    if isinstance(given, type) and issubclass(given, tuple(CLASSES.get(option, {}))):
+        return card_of_class(given)
     if option == "dataset" and isinstance(given, Dataset | tuple):
         made = given if isinstance(given, Dataset) else _dataset(*given)
         return Card(name=made.name, kind="dataset", title="Arrays of this session", target=lambda data_dir=None: made)

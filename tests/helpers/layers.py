@@ -23,6 +23,7 @@ LAYERS = (
     ("runs",),
     ("board",),
     ("reproduce",),
+    ("testing",),
     ("cli",),
     ("api",),
 )
