@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from fedarena.core.card import KINDS, Card, Kind
+from fedarena.core.errors import UserError
 
 
 class LawBroken(AssertionError):
@@ -66,6 +68,12 @@ class Method:
     def target(self) -> Any:
         """The implementation. Raises UserError when it cannot be imported."""
         return self.card.load()
+
+    def is_a(self, base: type) -> bool:
+        """Whether the implementation is a subclass; one that cannot be imported is of none."""
+        with suppress(UserError):
+            return isinstance(self.target, type) and issubclass(self.target, base)
+        return False
 
 
 @dataclass(frozen=True)

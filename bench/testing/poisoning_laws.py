@@ -45,7 +45,7 @@ class NextLabel(Poisoning):
 
 def poisons(method: Method) -> bool:
     """Whether an attack poisons."""
-    return isinstance(method.target, type) and issubclass(method.target, Poisoning)
+    return method.is_a(Poisoning)
 
 
 poisoning_law = law("attack", concerns=poisons)

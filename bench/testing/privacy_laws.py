@@ -28,7 +28,7 @@ ROUNDS = "40"
 
 def reads(method: Method) -> bool:
     """Whether an attack reads a run."""
-    return isinstance(method.target, type) and issubclass(method.target, Inference)
+    return method.is_a(Inference)
 
 
 privacy_law = law("attack", concerns=reads)

@@ -454,7 +454,7 @@ BROKEN: Mapping[str, tuple[Card, ...]] = {
         _rule(paper="A paper", authors="Nobody", year=2020, url="nowhere"),
         Card(name="toy", kind="aggregator", title="Two\nlines", target=Middle),
     ),
-    "target-fits": (_rule(Unfinished), _rule(FedAvg), _rule("nowhere:Nothing")),
+    "target-fits": (_rule(Unfinished), _rule(FedAvg), _rule("nowhere:Nothing"), _card("attack", "nowhere:Nothing")),
     "defaults-parse": (_rule(options=Mute),),
     "options-differ": (_rule(options=TwoFaced),),
     "bad-options-refused": (_rule(options=Odd),),

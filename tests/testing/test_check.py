@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,9 @@ def test_the_command_prints_a_table_and_ends_with_one(capsys: pytest.CaptureFixt
     assert found["status"] == "holds"
     assert main(["check", "flame", "--set=noise"]) == 2
     assert "option 'set' is 'noise', which is not OPTION=VALUE" in capsys.readouterr().err
+
+
+def test_the_page_of_the_documentation_lists_every_law() -> None:
+    page = (ROOT / "docs" / "check.md").read_text()
+    shown = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", page, re.MULTILINE))
+    assert shown == laws()
