@@ -39,11 +39,21 @@ def describe(error: Exception) -> str:
     """
     if isinstance(error, ToldByProcess):
         return str(error)
-    places = list(traceback.walk_tb(error.__traceback__))
-    frame, line = next((place for place in reversed(places) if _is_a_methods(place[0])), places[-1])
     text = " ".join(str(error).split())[:300]
-    code = frame.f_code
-    return f"{type(error).__name__}: {text} (in {code.co_name}, {Path(code.co_filename).name}:{line})"
+    return f"{type(error).__name__}: {text} (in {line_of_method(error) or _place(*_places(error)[-1])})"
+
+
+def line_of_method(error: BaseException) -> str:
+    """The innermost line of a method of the user's own or of another package; "" where there is none."""
+    return next((_place(*place) for place in reversed(_places(error)) if _is_a_methods(place[0])), "")
+
+
+def _places(error: BaseException) -> list[tuple[FrameType, int]]:
+    return list(traceback.walk_tb(error.__traceback__))
+
+
+def _place(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_name}, {Path(frame.f_code.co_filename).name}:{line}"
 
 
 def _is_a_methods(frame: FrameType) -> bool:

@@ -15,6 +15,7 @@ from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Poisoning
+from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError
@@ -22,7 +23,7 @@ from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, blank
 
 CLASSES: dict[str, dict[type, Kind]] = {
-    "defense": {Defense: "defense", Aggregator: "aggregator"},
+    "defense": {Defense: "defense", Aggregator: "aggregator", SecureSum: "secure"},
     "attack": {Inference: "attack", Poisoning: "attack"},
     "model": {Architecture: "model"},
 }
@@ -36,8 +37,9 @@ def name_of(option: str, given: Any) -> str:
 
     Args:
         option: defense, attack, dataset or model.
-        given: a card; a class of a defense, a rule, an attack or an `Architecture`; a `Dataset` or (inputs, classes);
-            an `nn.Module`, whose own values are not used, or a function of (input_shape, n_classes) that makes one.
+        given: a card; a class of a defense, a rule, a secure sum, an attack or an `Architecture`; a `Dataset` or
+            (inputs, classes); an `nn.Module`, whose own values are not used, or a function of (input_shape, n_classes)
+            that makes one.
 
     Raises:
         UserError: an object that is none of these, or a name that another method has.
@@ -70,7 +72,7 @@ def _card(option: str, given: Any) -> Card:
 
 
 ALLOWED = {
-    "defense": "a subclass of Defense or Aggregator",
+    "defense": "a subclass of Defense, Aggregator or SecureSum",
     "attack": "a subclass of Inference or Poisoning",
     "dataset": "a Dataset, or (inputs, classes)",
     "model": "an nn.Module, or a function of (input_shape, n_classes) that makes one",

@@ -102,6 +102,16 @@ def test_an_error_names_the_user_s_own_line(tmp_path: Path, capsys: pytest.Captu
     assert told == "bench: a method failed: NameError: name 'Agregate' is not defined (in __call__, my_first.py:7)\n"
 
 
+def test_a_file_that_breaks_when_it_is_loaded_names_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, RULE.replace("ONE: card", "LIST = [][1]\nONE: card"))
+    assert main(["show", "first", f"--plugin={path}"]) == 2
+    assert (
+        "cannot be loaded: IndexError: list index out of range (in <module>, my_first.py:9)" in capsys.readouterr().err
+    )
+
+
 READER = """import fedarena as fa
 @fa.privacy_attack("stumbling")
 def guess(seen, view):

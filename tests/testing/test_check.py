@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from helpers.broken_methods import BROKEN, SOUND, Middle
+from helpers.broken_methods import BROKEN, SOUND, Masks, Middle
 from helpers.paths import ROOT
 from helpers.plugin_files import forgotten
 
@@ -53,6 +53,7 @@ def test_classes_names_and_cards_are_taken() -> None:
     wanted = ["stream-decides"]
     assert [o.method for o in check(Middle, laws=wanted)] == ["middle"]
     assert [o.method for o in check("median", laws=wanted)] == ["median"]
+    assert [o.kind for o in check(Masks, laws=["vectors-stay"])] == ["secure"]
     assert [o.status for o in check(registry.find("aggregator", "flame"), laws=wanted, noise=0.5)] == ["holds"]
 
 
