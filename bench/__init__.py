@@ -6,9 +6,11 @@ loaded when they are used, so that the import itself is instant.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fedarena import testing
     from fedarena.api import (
         Difference,
         Leaderboard,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     )
     from fedarena.core.errors import UserError
     from fedarena.goals import own_results as metrics
+    from fedarena.runs.short_methods import defense, poisoning, privacy_attack, rule
 
 __version__ = "0.1.0"
 
@@ -37,27 +40,34 @@ __all__ = [
     "UserError",
     "aggregate",
     "compare",
+    "defense",
     "explain",
     "invert",
     "load_board",
     "methods",
     "metrics",
+    "poisoning",
+    "privacy_attack",
     "read_records",
+    "rule",
     "run",
     "run_suite",
+    "testing",
 ]
+
+
+MODULES = {"metrics": "fedarena.goals.own_results", "testing": "fedarena.testing"}
+"""Names of whole modules."""
+SHORT = ("defense", "poisoning", "privacy_attack", "rule")
+"""Decorators that make a method of a function."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'fedarena' has no attribute {name!r}")
-    if name == "metrics":
-        from fedarena.goals import own_results
-
-        return own_results
-    from fedarena import api
-
-    return getattr(api, name)
+    if name in MODULES:
+        return import_module(MODULES[name])
+    return getattr(import_module("fedarena.runs.short_methods" if name in SHORT else "fedarena.api"), name)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ class SameDirection(Inference):
         return Watch.opening(25, schedule)
 
     def run(self, view, rng, progress):  # view: what the party may know; nothing else is here
-        return [Scores(torch.stack([*self.likeness(seen, view.n_classes)])) for seen in view.observations]
+        return [Scores(torch.tensor([*self.likeness(seen, view.n_classes)])) for seen in view.observations]
 
     def likeness(self, seen, n_classes):  # one number a candidate
         for x, y in zip(seen.candidates.x, one_hot(seen.candidates.y, n_classes).float(), strict=True):

@@ -23,6 +23,10 @@ MOST_LINES = {
     "my_poisoning": 15,
     "my_dataset": 10,
     "my_model": 10,
+    "short_rule": 15,
+    "short_defense": 15,
+    "short_privacy_attack": 15,
+    "short_poisoning": 15,
 }
 SHORT: dict[str, dict[str, Any]] = {
     "my_rule": {"defense": "middle", "attack": "sign-flip", "model": "mlp", "clients": 6, "corrupted": 1},
@@ -31,8 +35,21 @@ SHORT: dict[str, dict[str, Any]] = {
     "my_poisoning": {"defense": "median", "attack": "backwards"},
     "my_dataset": {"defense": "fedavg", "attack": "last-layer-label", "dataset": "wines", "model": "mlp"},
     "my_model": {"defense": "fedavg", "attack": "last-layer-label", "model": "small"},
+    "short_rule": {"defense": "short-middle", "attack": "sign-flip", "model": "mlp", "clients": 6, "corrupted": 1},
+    "short_defense": {"defense": "short-signs", "attack": "last-layer-label"},
+    "short_privacy_attack": {"defense": "fedavg", "attack": "short-labels", "party": "server", "batch_size": 8},
+    "short_poisoning": {"defense": "median", "attack": "short-backwards"},
 }
-NEW = {"my_rule": "middle", "my_defense": "signs", "my_privacy_attack": "same-direction", "my_poisoning": "backwards"}
+NEW = {
+    "my_rule": "middle",
+    "my_defense": "signs",
+    "my_privacy_attack": "same-direction",
+    "my_poisoning": "backwards",
+    "short_rule": "short-middle",
+    "short_defense": "short-signs",
+    "short_privacy_attack": "short-labels",
+    "short_poisoning": "short-backwards",
+}
 SECRET = "0123456789abcdef" * 2
 
 
@@ -68,9 +85,10 @@ def test_an_example_gives_the_same_records_in_the_shell_and_in_python(
         assert any(record["origins"].get(NEW[name]) == plugin.name for record in shell)
 
 
-def test_two_workers_know_the_file_too(tmp_path: Path) -> None:
-    given = {"rounds": 4, "secret": SECRET, **SHORT["my_rule"]}
+@pytest.mark.parametrize("name", ["my_rule", "short_rule"])
+def test_two_workers_know_the_file_too(name: str) -> None:
+    given = {"rounds": 4, "secret": SECRET, **SHORT[name]}
     fa.run("median", "sign-flip", rounds=2, clients=6, corrupted=1, jobs=2)  # these workers do not know it
     with forgotten():
-        one, two = (fa.run(plugin=EXAMPLES / "my_rule.py", jobs=jobs, **given) for jobs in (1, 2))
+        one, two = (fa.run(plugin=EXAMPLES / f"{name}.py", jobs=jobs, **given) for jobs in (1, 2))
     assert repeatable(one) == repeatable(two)

@@ -32,6 +32,7 @@ COMMANDS = {
     "list": "methods",
     "show": "methods",
     "explain": "explain",
+    "check": "check",
     "data": "data",
     "suite": "suite",
     "reproduce": "reproduce",
@@ -71,6 +72,16 @@ def read_args(words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
+def of_a_plugin_file(error: Exception) -> str:
+    """What went wrong, with the line, if it did so in a plug-in file; else ""."""
+    from fedarena.core import plugin_file
+    from fedarena.core.errors import describe
+
+    told = [*getattr(error, "__notes__", ()), describe(error)]
+    files = {claim.file for claim in plugin_file.claims()}
+    return next((text for text in told if any(f", {file}:" in text for file in files)), "")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
@@ -98,7 +109,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except OSError as error:
+    except Exception as error:
+        if told := of_a_plugin_file(error):
+            print(f"bench: a method failed: {one_line(told)}", file=sys.stderr)
+            return 1
+        if not isinstance(error, OSError):
+            raise
         text = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
         print(f"bench: {one_line(text)}", file=sys.stderr)
         return 2

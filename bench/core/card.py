@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, line_of_method
 from fedarena.core.options import NoOptions, check_declaration, parse_options
 
 Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
@@ -116,5 +116,5 @@ def import_target(target: str, owner: str) -> Any:
     try:
         return getattr(import_module(module), attribute)
     except (Exception, SystemExit) as error:  # foreign code may fail in any way while it is imported
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise UserError(f"{owner} cannot be loaded: {why}") from error
+        why, line = " ".join(f"{type(error).__name__}: {error}".split()), line_of_method(error)
+        raise UserError(f"{owner} cannot be loaded: {why}{f' (in {line})' if line else ''}") from error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from pathlib import Path
+from types import FrameType
 
 
 class UserError(Exception):
@@ -25,10 +27,35 @@ class ToldByProcess(Exception):
     """What went wrong in another process, in its words."""
 
 
+LIBRARIES = {"fedarena", "torch", "torchvision", "numpy", "scipy", "sklearn", "pandas", "joblib", "ray"}
+"""Packages whose lines say less of an error than the line of a method that called them."""
+
+
 def describe(error: Exception) -> str:
-    """The type, message and innermost place of an exception, in one line."""
+    """The type, message and place of an exception, in one line.
+
+    The place is the innermost line of a method of the user's own or of another package; without one it is the innermost
+    line of all.
+    """
     if isinstance(error, ToldByProcess):
         return str(error)
-    frame = traceback.extract_tb(error.__traceback__)[-1]
     text = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {text} (in {frame.name}, {Path(frame.filename).name}:{frame.lineno})"
+    return f"{type(error).__name__}: {text} (in {line_of_method(error) or _place(*_places(error)[-1])})"
+
+
+def line_of_method(error: BaseException) -> str:
+    """The innermost line of a method of the user's own or of another package; "" where there is none."""
+    return next((_place(*place) for place in reversed(_places(error)) if _is_a_methods(place[0])), "")
+
+
+def _places(error: BaseException) -> list[tuple[FrameType, int]]:
+    return list(traceback.walk_tb(error.__traceback__))
+
+
+def _place(frame: FrameType, line: int) -> str:
+    return f"{frame.f_code.co_name}, {Path(frame.f_code.co_filename).name}:{line}"
+
+
+def _is_a_methods(frame: FrameType) -> bool:
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return package not in LIBRARIES and package not in sys.stdlib_module_names

@@ -1,8 +1,8 @@
 """Methods in a single file, without a package: `--plugin my_method.py`.
 
-The file assigns its cards at the top level, `NAME = Card(name="…", kind="…", …)`. They are found in its syntax tree, so
-that nothing of it runs before one of its methods is used. The paths are kept in an environment variable, by which
-worker processes know them, too.
+The file has its cards at the top level: `NAME = Card(name="…", kind="…", …)`, or a function below a decorator such as
+`@fa.rule("…")` (`fedarena.runs.short_methods`). They are found in its syntax tree, so that nothing of it runs before
+one of its methods is used. The paths are kept in an environment variable, by which worker processes know them, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from fedarena.core.errors import UserError
 
 VARIABLE = "FEDARENA_PLUGINS"
 """The variable with the absolute paths, separated as those of PATH."""
+
+DECORATORS = {"rule": "aggregator", "defense": "defense", "poisoning": "attack", "privacy_attack": "attack"}
+"""Decorators that make a card of a function → the kind of the card."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def claims_of(path: Path) -> tuple[Claim, ...]:
     if not found:
         raise UserError(
             f"option 'plugin' is {path.name}, which has no card: at its top level a line such as "
-            'NAME = Card(name="…", kind="…", …) is missing'
+            'NAME = Card(name="…", kind="…", …) is missing, or a function below @fa.rule("…")'
         )
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
@@ -93,6 +96,9 @@ def _require_own_name(path: Path) -> None:
 def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
     """(attribute, name, kind) of each card."""
     for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef):
+            yield from _decorated(statement)
+            continue
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             place, value = statement.targets[0], statement.value
         elif isinstance(statement, ast.AnnAssign) and statement.value is not None:
@@ -101,7 +107,26 @@ def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
             continue
         if not (isinstance(place, ast.Name) and isinstance(value, ast.Call)):
             continue
-        called = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-        given = {word.arg: word.value.value for word in value.keywords if isinstance(word.value, ast.Constant)}
-        if called == "Card" and isinstance(given.get("name"), str) and isinstance(given.get("kind"), str):
+        given = _constants(value)
+        if _called(value) == "Card" and isinstance(given.get("name"), str) and isinstance(given.get("kind"), str):
             yield place.id, str(given["name"]), str(given["kind"])
+
+
+def _decorated(function: ast.FunctionDef) -> Iterator[tuple[str, str, str]]:
+    """(attribute, name, kind) of the card that a decorator makes of a function."""
+    for decorator in function.decorator_list:
+        if isinstance(decorator, ast.Call) and (kind := DECORATORS.get(_called(decorator))):
+            first = [one.value for one in decorator.args[:1] if isinstance(one, ast.Constant)]
+            name = first[0] if first else _constants(decorator).get("name")
+            if isinstance(name, str):
+                yield function.name, name, kind
+
+
+def _called(call: ast.Call) -> str:
+    """The name of what is called, without its module."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
+
+
+def _constants(call: ast.Call) -> dict[str | None, object]:
+    """The keywords of a call that are constants."""
+    return {word.arg: word.value.value for word in call.keywords if isinstance(word.value, ast.Constant)}

@@ -17,8 +17,8 @@ that `fedarena.interop.LIBRARIES` names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -111,6 +111,20 @@ def hold(card: Card) -> None:
     registries.cache_clear()
 
 
+@contextmanager
+def lent(card: Card) -> Iterator[None]:
+    """Within the block the card is one of this session's, whoever else claims its name."""
+    key, before = (card.kind, card.name), dict(_held)
+    _held[key] = Held(card.name, "an object", SESSION, card)
+    registries.cache_clear()
+    try:
+        yield
+    finally:
+        _held.clear()
+        _held.update(before)
+        registries.cache_clear()
+
+
 class Registry:
     """The methods of one kind."""
 
@@ -183,8 +197,9 @@ def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
     for kind in KINDS:
         builtin = import_module(f"fedarena.{_PACKAGES[kind]}").CARDS
         entries = [Entry(name, target, BUILT_IN) for name, target in builtin.items()]
-        mine = [held for (of, _), held in _held.items() if of == kind]
-        registries[kind] = Registry(kind, [*entries, *plugins(f"fedarena.{kind}s"), *mine])
+        mine = {name: held for (of, name), held in _held.items() if of == kind}
+        others = [entry for entry in (*entries, *plugins(f"fedarena.{kind}s")) if entry.name not in mine]
+        registries[kind] = Registry(kind, [*others, *mine.values()])
     return registries
 
 

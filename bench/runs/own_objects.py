@@ -15,6 +15,7 @@ from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Poisoning
+from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError
@@ -22,7 +23,7 @@ from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, blank
 
 CLASSES: dict[str, dict[type, Kind]] = {
-    "defense": {Defense: "defense", Aggregator: "aggregator"},
+    "defense": {Defense: "defense", Aggregator: "aggregator", SecureSum: "secure"},
     "attack": {Inference: "attack", Poisoning: "attack"},
     "model": {Architecture: "model"},
 }
@@ -36,8 +37,9 @@ def name_of(option: str, given: Any) -> str:
 
     Args:
         option: defense, attack, dataset or model.
-        given: a card; a class of a defense, a rule, an attack or an `Architecture`; a `Dataset` or (inputs, classes);
-            an `nn.Module`, whose own values are not used, or a function of (input_shape, n_classes) that makes one.
+        given: a card; a class of a defense, a rule, a secure sum, an attack or an `Architecture`; a `Dataset` or
+            (inputs, classes); an `nn.Module`, whose own values are not used, or a function of (input_shape, n_classes)
+            that makes one.
 
     Raises:
         UserError: an object that is none of these, or a name that another method has.
@@ -47,10 +49,18 @@ def name_of(option: str, given: Any) -> str:
     return card.name
 
 
+def card_of_class(given: Any) -> Card:
+    """The card of a class of one's own. Raises UserError for what is no method's class."""
+    for bases in CLASSES.values():
+        for base, kind in bases.items():
+            if isinstance(given, type) and issubclass(given, base):
+                return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
+    raise UserError(f"a method is a {type(given).__name__}, allowed: a card, a class, a name, or a file with cards")
+
+
 def _card(option: str, given: Any) -> Card:
-    for base, kind in CLASSES.get(option, {}).items():
-        if isinstance(given, type) and issubclass(given, base):
-            return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
+    if isinstance(given, type) and issubclass(given, tuple(CLASSES.get(option, {}))):
+        return card_of_class(given)
     if option == "dataset" and isinstance(given, Dataset | tuple):
         made = given if isinstance(given, Dataset) else _dataset(*given)
         return Card(name=made.name, kind="dataset", title="Arrays of this session", target=lambda data_dir=None: made)
@@ -62,7 +72,7 @@ def _card(option: str, given: Any) -> Card:
 
 
 ALLOWED = {
-    "defense": "a subclass of Defense or Aggregator",
+    "defense": "a subclass of Defense, Aggregator or SecureSum",
     "attack": "a subclass of Inference or Poisoning",
     "dataset": "a Dataset, or (inputs, classes)",
     "model": "an nn.Module, or a function of (input_shape, n_classes) that makes one",

@@ -54,25 +54,26 @@ def test_a_low_score_of_the_best_defense_is_a_warning() -> None:
         "score is 0.00 (0.00 to 0.03)." in text
     )
     assert "its utility is" not in text
-    text = advice_text(make_board(cells({"fedavg": 0.1, "dbcl": 0.3}, {})), "server")
+    text = advice_text(make_board(cells({"two-stage": 0.1, "dbcl": 0.3}, {})), "server")
     assert "Warning: its privacy is 0.30 ± 0.02, and no ranked defense has more." in text
     assert "Beware" not in advice_text(make_board())
 
 
 def test_advice_names_defenses_that_intervals_do_not_separate() -> None:
-    noisy = [make_cell("dbcl", score=[0.1, 0.9, 0.5]), make_cell("fedavg", score=[0.5, 0.4, 0.5])]
+    honest = [make_clean_run(d) for d in ("krum", "dbcl", "two-stage")]
+    noisy = [make_cell("dbcl", score=[0.1, 0.9, 0.5]), make_cell("krum", score=[0.5, 0.4, 0.5])]
     noisy.append(make_cell("two-stage", score=[0.0, 0.0, 0.01]))
-    text = advice_text(make_board(noisy, [make_clean_run(d) for d in NAMES]), "server")
-    assert "The intervals do not separate dbcl from fedavg and two-stage." in text
-    steady = [make_cell("dbcl", score=0.9), make_cell("fedavg", score=0.5), make_cell("two-stage", score=0.9)]
-    text = advice_text(make_board(steady, [make_clean_run(d) for d in NAMES]), "server")
+    text = advice_text(make_board(noisy, honest), "server")
+    assert "The intervals do not separate dbcl from krum and two-stage." in text
+    steady = [make_cell("dbcl", score=0.9), make_cell("krum", score=0.5), make_cell("two-stage", score=0.9)]
+    text = advice_text(make_board(steady, honest), "server")
     assert "The intervals do not separate dbcl from two-stage." in text
 
 
 def test_one_seed_has_no_interval() -> None:
     board = make_board(
-        cells({"fedavg": 0.1, "dbcl": 0.9}, {"fedavg": 0.8, "dbcl": 0.8}, (0,)),
-        [make_clean_run("fedavg", (0,)), make_clean_run("dbcl", (0,))],
+        cells({"krum": 0.1, "dbcl": 0.9}, {"krum": 0.8, "dbcl": 0.8}, (0,)),
+        [make_clean_run("krum", (0,)), make_clean_run("dbcl", (0,))],
         seeds=(0,),
     )
     text = advice_text(board)
@@ -90,14 +91,17 @@ def test_a_board_without_results_recommends_nothing() -> None:
     text = advice_text(make_board(failed), "server")
     assert "No defense can be recommended for curious server" in text
     assert "none of the 3 cells gave a result" in text
-    assert "fedavg, dbcl and two-stage: no privacy score" in text
+    assert "(fedavg: it is no defense, and stands for comparison; dbcl and two-stage: no privacy score)" in text
     assert "take" not in text
     assert "no attack that counts poses these threats" in advice_text(make_board(), "outsider")
 
 
 def test_plain_fedavg_in_front_is_called_no_defense() -> None:
     text = advice_text(make_board(cells({"fedavg": 0.9, "dbcl": 0.5}, {"fedavg": 0.9, "dbcl": 0.5})))
-    assert "no defense ranks above plain fedavg" in text
+    assert ": no defense here scores above plain fedavg, which is none; dbcl comes next (lowest score 0.50" in text
+    assert "Without a rank, and so not compared: fedavg" in text
+    text = advice_text(make_board(cells({"fedavg": 0.9, "dbcl": 0.5}, {"fedavg": 0.4, "dbcl": 0.5})))
+    assert ": take dbcl (lowest score 0.50" in text
 
 
 def test_an_attack_that_no_defense_withstands_is_named_with_the_best() -> None:
@@ -115,13 +119,13 @@ def test_an_unmeasured_threat_is_named_even_if_a_lesser_one_is_ranked() -> None:
 
 
 def test_a_tie_is_called_one() -> None:
-    even = cells({"fedavg": 0.5, "dbcl": 0.5}, {"fedavg": 0.5, "dbcl": 0.5})
-    honest = [make_clean_run("fedavg"), make_clean_run("dbcl", bytes_up=2000.0)]
+    even = cells({"krum": 0.5, "dbcl": 0.5}, {"krum": 0.5, "dbcl": 0.5})
+    honest = [make_clean_run("krum"), make_clean_run("dbcl", bytes_up=2000.0), make_clean_run("fedavg")]
     text = "\n".join(advice(make_board(even, honest), read_threat_filter("server,own")))
     assert "take dbcl" in text
-    assert "The next, fedavg, has lowest score 0.50" in text
+    assert "The next, krum, has lowest score 0.50" in text
     assert ", the same to three digits: cost decides." in text
-    honest[0] = make_clean_run("fedavg", level=0.9)
+    honest[0] = make_clean_run("krum", level=0.9)
     text = "\n".join(advice(make_board(even, honest), read_threat_filter("server,own")))
     assert ", the same to three digits: the next lowest decides, 1.00 ± 0.00 against 0.90 ± 0.00" in text
 
@@ -129,8 +133,8 @@ def test_a_tie_is_called_one() -> None:
 def test_weights_decide_which_defense_to_take() -> None:
     threats, weights = read_threat_filter("server,own"), {"utility": 1.0, "privacy": 0.0}
     (first, *_) = advice(make_board(), threats, None, weights)
-    assert "no defense ranks above plain fedavg" in first
-    assert "(weighted mean 1.00 ± 0.00; utility 1.00" in first
+    assert "no defense here scores above plain fedavg, which is none; dbcl comes next" in first
+    assert "(weighted mean 0.98 ± 0.00; utility 0.98" in first
 
 
 def test_an_attack_on_few_defenses_is_named_with_their_number() -> None:
@@ -150,10 +154,10 @@ def test_threats_without_an_attack_are_named() -> None:
 
 
 def test_a_single_ranked_defense_and_unranked_ones_are_named() -> None:
-    board = make_board([make_cell("dbcl", score=0.7), make_cell("fedavg", status="failed")], [make_clean_run("dbcl")])
+    board = make_board([make_cell("dbcl", score=0.7), make_cell("krum", status="failed")], [make_clean_run("dbcl")])
     text = advice_text(board, "server")
     assert "It is the only defense with a rank" in text
-    assert "Without a rank, and so not compared: fedavg." in text
+    assert "Without a rank, and so not compared: krum." in text
     assert "What it costs was not measured" not in text  # its time was
     bare = make_board([make_cell("dbcl", score=0.7)], [make_clean_run("dbcl", relative_seconds=None)])
     assert "What it costs was not measured." in advice_text(bare, "server")
@@ -167,8 +171,8 @@ def test_advice_says_that_no_attack_could_start() -> None:
 
 
 def test_warnings_of_the_best_are_repeated() -> None:
-    honest = [make_clean_run("dbcl", warnings=("simulated sums",)), make_clean_run("fedavg", warnings=("foreign",))]
-    text = advice_text(make_board([make_cell("dbcl", score=0.9), make_cell("fedavg", score=0.2)], honest), "server")
+    honest = [make_clean_run("dbcl", warnings=("simulated sums",)), make_clean_run("krum", warnings=("foreign",))]
+    text = advice_text(make_board([make_cell("dbcl", score=0.9), make_cell("krum", score=0.2)], honest), "server")
     assert "Its numbers have a warning: simulated sums." in text
     assert "foreign" not in text
 

@@ -81,4 +81,5 @@ def test_one_seed_and_failures_are_stated() -> None:
     assert "one seed (0): no interval, and differences may be chance" in one
     failed = page(render(make_board([make_cell(status="failed")]), read_threat_filter("server")))
     assert "1 failed" in failed
-    assert "No rank: fedavg, dbcl, two-stage: no privacy score" in failed
+    assert "No rank: fedavg: it is no defense, and stands for comparison" in failed
+    assert "No rank: dbcl, two-stage: no privacy score" in failed

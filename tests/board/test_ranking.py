@@ -47,20 +47,21 @@ def test_the_worst_case_is_one_and_has_no_cell_if_no_attack_can_start() -> None:
 def test_a_party_that_sees_nothing_of_a_defense_does_not_cost_it_its_rank() -> None:
     """Otherwise the defense that leaks to clients would be recommended before the one that shows them nothing."""
     cells = [
-        make_cell("fedavg", score=0.1, party="client"),
+        make_cell("krum", score=0.1, party="client"),
         make_cell("dbcl", status="n/a", party="client"),
         make_cell("two-stage", score=0.8, party="client"),
     ]
-    rows = rank_defenses(make_board(cells), read_threat_filter("client"))
-    assert [(r.defense, rank(r)) for r in rows] == [("dbcl", "1"), ("two-stage", "2"), ("fedavg", "3")]
+    honest = [make_clean_run(d) for d in ("krum", "dbcl", "two-stage")]
+    rows = rank_defenses(make_board(cells, honest), read_threat_filter("client"))
+    assert [(r.defense, rank(r)) for r in rows] == [("dbcl", "1"), ("two-stage", "2"), ("krum", "3")]
 
 
 def test_a_defense_without_every_attack_has_no_rank() -> None:
-    cells = [make_cell(d, a, 0.5) for d in ("fedavg", "dbcl") for a in ("dlg", "ig")]
+    cells = [make_cell(d, a, 0.5) for d in ("krum", "dbcl") for a in ("dlg", "ig")]
     cells[3] = make_cell("dbcl", "ig", status="failed")
-    honest = [make_clean_run("fedavg"), make_clean_run("dbcl"), make_clean_run("two-stage")]
+    honest = [make_clean_run("krum"), make_clean_run("dbcl"), make_clean_run("two-stage")]
     rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
-    assert rows["fedavg"].rank == RankRange(1, 1)
+    assert rows["krum"].rank == RankRange(1, 1)
     assert (rows["dbcl"].rank, rows["dbcl"].unranked) == (None, "1 of 2 attacks and threats not met")
     assert (rows["two-stage"].rank, rows["two-stage"].unranked) == (None, "no privacy score")
 
@@ -68,18 +69,34 @@ def test_a_defense_without_every_attack_has_no_rank() -> None:
 @pytest.mark.parametrize("broken", [{"status": "failed"}, {"excluded": "it is not tuned", "counts": False}])
 def test_an_attack_that_breaks_down_in_one_form_is_not_met(broken: dict[str, Any]) -> None:
     """Otherwise a defense would lead because the stronger form of an attack did not run on it."""
-    cells = [make_cell(d, score=0.5, form=form) for d in ("fedavg", "dbcl") for form in ("paper", "adaptive")]
+    cells = [make_cell(d, score=0.5, form=form) for d in ("two-stage", "dbcl") for form in ("paper", "adaptive")]
     cells[3] = make_cell("dbcl", score=0.5, form="adaptive", **broken)
     rows = {r.defense: r for r in rank_defenses(make_board(cells), read_threat_filter("server"))}
-    assert rows["fedavg"].rank == RankRange(1, 1)
+    assert rows["two-stage"].rank == RankRange(1, 1)
     assert (rows["dbcl"].rank, rows["dbcl"].unranked[:6]) == (None, "1 of 1")
 
 
 def test_ties_go_to_fewer_bytes() -> None:
-    cells = [make_cell(d, score=0.5) for d in ("fedavg", "dbcl", "two-stage")]
-    honest = [make_clean_run(d, bytes_up=b) for d, b in (("fedavg", 4e3), ("dbcl", 9e3), ("two-stage", 5e3))]
+    sent = {"fedavg": 4e3, "krum": 4e3, "dbcl": 9e3, "two-stage": 5e3}
+    cells, honest = [make_cell(d, score=0.5) for d in sent], [make_clean_run(d, bytes_up=b) for d, b in sent.items()]
     rows = rank_defenses(make_board(cells, honest), read_threat_filter("server"))
-    assert [r.defense for r in rows] == ["fedavg", "two-stage", "dbcl"]
+    assert [r.defense for r in rows] == ["krum", "two-stage", "dbcl", "fedavg"]
+
+
+@pytest.mark.parametrize("score", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("weights", [None, {"utility": 1.0, "privacy": 1.0}])
+def test_fedavg_has_no_rank_whatever_its_scores(score: float, weights: dict[str, float] | None) -> None:
+    """It is no defense. The ranks of the others are those of a board without it."""
+    cells = [make_cell(d, score=[v] * 3) for d, v in (("fedavg", score), ("dbcl", 0.5), ("two-stage", 0.2))]
+    honest = [make_clean_run("fedavg"), make_clean_run("dbcl", level=0.9), make_clean_run("two-stage", level=0.9)]
+    rows = rank_defenses(make_board(cells, honest), None, weights)
+    assert [(r.defense, rank(r)) for r in rows] == [("dbcl", "1"), ("two-stage", "2"), ("fedavg", "–")]
+    assert rows[-1].unranked == "it is no defense, and stands for comparison"
+    assert rows[-1].privacy.level == pytest.approx(score)
+    without = rank_defenses(make_board(cells[1:], honest[1:]), None, weights)
+    assert [(r.defense, r.rank) for r in without] == [(r.defense, r.rank) for r in rows[:-1]]
+    (alone,) = rank_defenses(make_board(cells[:1], honest[:1]), None, weights)
+    assert (alone.rank, alone.unranked) == (None, rows[-1].unranked)
 
 
 def test_a_restricted_board_has_the_same_ranking() -> None:
@@ -108,15 +125,16 @@ def test_threats_are_read_from_words() -> None:
 def test_a_ranking_equals_one_computed_by_hand() -> None:
     """Two problems, two seeds; overall is the mean of the three, seed by seed, over seeds that all have."""
     cells = [
-        make_cell("fedavg", "dlg", [0.2, 0.4], (0, 1)),
-        make_cell("fedavg", "ig", [0.5, 0.0], (0, 1), party="client"),
-        make_cell("fedavg", "sign-flip", [0.6, 0.8, 0.1], axis="integrity", problem="other"),
+        make_cell("krum", "dlg", [0.2, 0.4], (0, 1)),
+        make_cell("krum", "ig", [0.5, 0.0], (0, 1), party="client"),
+        make_cell("krum", "sign-flip", [0.6, 0.8, 0.1], axis="integrity", problem="other"),
     ]
     honest = [
-        make_clean_run("fedavg", utility={0: 1.0, 1: 0.8, 2: 0.9}),
-        make_clean_run("fedavg", utility={0: 0.8, 1: 1.0}, problem="other", bytes_up=8000.0),
+        make_clean_run("krum", utility={0: 1.0, 1: 0.8, 2: 0.9}),
+        make_clean_run("krum", utility={0: 0.8, 1: 1.0}, problem="other", bytes_up=8000.0),
+        *(make_clean_run("fedavg", problem=problem) for problem in ("digits", "other")),
     ]
-    (row,) = rank_defenses(make_board(cells, honest, problems=(make_problem(), make_problem(name="other"))))
+    row, _ = rank_defenses(make_board(cells, honest, problems=(make_problem(), make_problem(name="other"))))
     assert row.utility.by_seed == {0: pytest.approx(0.9), 1: pytest.approx(0.9)}
     assert row.privacy.by_seed == {0: 0.5, 1: 0.0}  # mean 0.25 against 0.3
     assert row.integrity.by_seed == {0: 0.6, 1: 0.8, 2: 0.1}
@@ -125,7 +143,7 @@ def test_a_ranking_equals_one_computed_by_hand() -> None:
     assert row.overall.value.value == pytest.approx(3.7 / 6)
     # t of one degree of freedom at 97.5 % is 12.7062; the standard error of two values is half their distance.
     assert row.overall.value.half == pytest.approx(12.7062 * 0.05, rel=1e-4)
-    assert (row.bytes, row.rank, row.privacy.average) == (1.0, RankRange(1, 1), pytest.approx((0.3 + 0.25) / 2))
+    assert (row.bytes, row.rank, row.privacy.average) == (1.25, RankRange(1, 1), pytest.approx((0.3 + 0.25) / 2))
     assert {p: s.value.value for p, s in row.by_party.items() if s.value} == {
         "server": pytest.approx(0.3),
         "client": 0.25,
@@ -135,8 +153,8 @@ def test_a_ranking_equals_one_computed_by_hand() -> None:
 def test_failed_seeds_are_not_averaged_away_and_missing_ones_are() -> None:
     """Both leave a cell mixed."""
     for status, ranked in (("failed", False), ("missing", True), ("n/a", True)):
-        cell = make_cell(score=[0.9], seeds=(0,), status="mixed", statuses={0: "ok", 1: status})
-        (row,) = rank_defenses(make_board([cell], [make_clean_run("fedavg")]), read_threat_filter("server"))
+        cell = make_cell("dbcl", score=[0.9], seeds=(0,), status="mixed", statuses={0: "ok", 1: status})
+        (row,) = rank_defenses(make_board([cell], [make_clean_run("dbcl")]), read_threat_filter("server"))
         assert row.rank == (RankRange(1, 1) if ranked else None)
         assert row.unranked == ("" if ranked else "1 of 1 attacks and threats not met")
 
@@ -225,11 +243,11 @@ def test_naming_all_kinds_of_knowledge_but_the_least_names_all() -> None:
 
 
 def test_scores_that_share_no_seed_have_a_lowest_and_no_mean() -> None:
-    cells = [make_cell(d, score=0.5, seeds=(0, 1)) for d in ("fedavg", "dbcl")]
+    cells = [make_cell(d, score=0.5, seeds=(0, 1)) for d in ("krum", "dbcl")]
     rows = {
         r.defense: r
         for r in rank_defenses(
-            make_board(cells, [make_clean_run("fedavg"), make_clean_run("dbcl", seeds=(2,))]),
+            make_board(cells, [make_clean_run("krum"), make_clean_run("dbcl", seeds=(2,))]),
             read_threat_filter("server"),
         )
     }
@@ -256,15 +274,15 @@ def test_an_attempt_in_adaptive_form_alone_counts_in_paper_form_too() -> None:
 
 def test_the_lowest_axis_decides_and_the_mean_breaks_ties() -> None:
     cells = [
-        *(make_cell(d, score=score) for d, score in (("fedavg", 0.0), ("dbcl", 0.4), ("krum", 0.0))),
-        *(make_cell(d, "ipm", v, axis="integrity") for d, v in (("fedavg", 0.3), ("dbcl", 0.4), ("krum", 1.0))),
+        *(make_cell(d, score=score) for d, score in (("median", 0.0), ("dbcl", 0.4), ("krum", 0.0))),
+        *(make_cell(d, "ipm", v, axis="integrity") for d, v in (("median", 0.3), ("dbcl", 0.4), ("krum", 1.0))),
     ]
-    honest = [make_clean_run("fedavg"), make_clean_run("dbcl", level=0.5), make_clean_run("krum")]
+    honest = [make_clean_run("median"), make_clean_run("dbcl", level=0.5), make_clean_run("krum")]
     rows = rank_defenses(make_board(cells, honest))
     assert [(r.defense, r.lowest_axis) for r in rows] == [
         ("dbcl", "integrity"),
         ("krum", "privacy"),
-        ("fedavg", "privacy"),
+        ("median", "privacy"),
     ]
     assert [rank(r) for r in rows] == ["1", "2–3", "2–3"]
     best = rows[0].lowest.value
@@ -273,8 +291,8 @@ def test_the_lowest_axis_decides_and_the_mean_breaks_ties() -> None:
 
 
 def test_equal_scores_of_one_seed_share_their_ranks() -> None:
-    cells = [make_cell(d, score=v, seeds=(0,)) for d, v in (("fedavg", 0.1), ("dbcl", 0.5), ("krum", 0.5))]
-    honest = [make_clean_run(d, (0,)) for d in ("fedavg", "dbcl", "krum")]
+    cells = [make_cell(d, score=v, seeds=(0,)) for d, v in (("median", 0.1), ("dbcl", 0.5), ("krum", 0.5))]
+    honest = [make_clean_run(d, (0,)) for d in ("median", "dbcl", "krum")]
     rows = rank_defenses(make_board(cells, honest, seeds=(0,)))
     assert [rank(r) for r in rows] == ["1–2", "1–2", "3"]
 
@@ -299,17 +317,17 @@ def test_weights_rank_by_a_weighted_mean() -> None:
     assert by_name["dbcl"].weighted is not None
     assert by_name["dbcl"].weighted.by_seed == {s: pytest.approx((3 * 0.98 + 0.39 + 0.01 * s) / 4) for s in (0, 1, 2)}
     assert by_name["dbcl"].weighted.value == mean(list(by_name["dbcl"].weighted.by_seed.values()))
-    assert [r.defense for r in rank_defenses(board, threats, {"utility": 1.0})] == ["fedavg", "dbcl", "two-stage"]
+    assert [r.defense for r in rank_defenses(board, threats, {"utility": 1.0})] == ["dbcl", "two-stage", "fedavg"]
     assert all(r.rank is None for r in rank_defenses(board, read_threat_filter("server"), {"integrity": 1.0}))
 
 
 def test_an_excluded_cell_counts_for_nothing_and_says_why() -> None:
     why = "uninformative: the model that is attacked reaches .12, and a constant answer .10"
-    cells = [make_cell(d, a, 0.5) for d in ("fedavg", "dbcl", "krum") for a in ("dlg", "ig")]
+    cells = [make_cell(d, a, 0.5) for d in ("median", "dbcl", "krum") for a in ("dlg", "ig")]
     cells[3] = replace(cells[3], counts=False, excluded=why)
     cells[4:] = [replace(c, counts=False, excluded=why) for c in cells[4:]]
-    honest = [make_clean_run(d) for d in ("fedavg", "dbcl", "krum")]
+    honest = [make_clean_run(d) for d in ("median", "dbcl", "krum")]
     rows = {r.defense: r for r in rank_defenses(make_board(cells, honest), read_threat_filter("server"))}
     assert rows["dbcl"].unranked == f"1 of 2 attacks and threats do not count against it: {why}"
     assert rows["krum"].unranked == f"no privacy score: {why}"
-    assert rows["fedavg"].rank == RankRange(1, 1)
+    assert rows["median"].rank == RankRange(1, 1)

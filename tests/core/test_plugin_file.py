@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -49,6 +50,25 @@ def test_cards_are_found_without_running_the_file(tmp_path: Path) -> None:
     assert "my_first" not in sys.modules
 
 
+def test_decorated_functions_are_found_without_running_the_file(tmp_path: Path) -> None:
+    text = """
+raise RuntimeError
+@fa.rule("one", title="…")
+def first(x, f): ...
+@poisoning(name="two")
+def second(own, rng): ...
+@other("three")
+def third(): ...
+@fa.defense(NAME)
+def fourth(upload): ...
+"""
+    found = plugin_file.claims_of(saved(tmp_path, text))
+    assert [(c.kind, c.name, c.target) for c in found] == [
+        ("aggregator", "one", "my_first:first"),
+        ("attack", "two", "my_first:second"),
+    ]
+
+
 def test_the_methods_of_a_file_are_listed_with_their_origin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "aggregator", f"--plugin={saved(tmp_path, RULE)}"]) == 0
     out = capsys.readouterr().out
@@ -74,12 +94,55 @@ def test_a_name_that_is_taken_is_claimed_twice(tmp_path: Path) -> None:
         registry.find("aggregator", "krum")
 
 
-def test_an_error_names_the_user_s_own_line(tmp_path: Path) -> None:
+def test_an_error_names_the_user_s_own_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, RULE.replace("return Aggregate", "return Agregate"))
     short = ["--clients=4", "--corrupted=1", "--model=mlp", "--rounds=2", "--jobs=1", "--quiet", f"--out={tmp_path}"]
-    with pytest.raises(NameError, match="'Agregate' is not defined") as raised:
-        main(["run", "--defense=first", "--attack=sign-flip", f"--plugin={path}", *short])
-    assert "my_first.py:7" in raised.value.__notes__[-1]
+    assert main(["run", "--defense=first", "--attack=sign-flip", f"--plugin={path}", *short]) == 1
+    told = capsys.readouterr().err
+    assert told == "bench: a method failed: NameError: name 'Agregate' is not defined (in __call__, my_first.py:7)\n"
+
+
+def test_a_file_that_breaks_when_it_is_loaded_names_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, RULE.replace("ONE: card", "LIST = [][1]\nONE: card"))
+    assert main(["show", "first", f"--plugin={path}"]) == 2
+    assert (
+        "cannot be loaded: IndexError: list index out of range (in <module>, my_first.py:9)" in capsys.readouterr().err
+    )
+
+
+READER = """import fedarena as fa
+@fa.privacy_attack("stumbling")
+def guess(seen, view):
+    return fa.metrics.reconstruction(seen, view)
+"""
+POISONER = """import fedarena as fa
+import torch
+@fa.poisoning("stumbling")
+def craft(own, rng):
+    return torch.nn.functional.linear(own, own[:, :1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "place"),
+    [
+        (READER, ["--party=server"], "(in guess, my_first.py:4)"),
+        (POISONER, ["--clients=6", "--corrupted=2"], "(in craft, my_first.py:5)"),
+    ],
+)
+def test_a_record_names_the_user_s_own_line(
+    text: str, more: list[str], place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The innermost line is in a library."""
+    words = ["--model=mlp", "--rounds=2", "--jobs=1", "--quiet", f"--plugin={saved(tmp_path, text)}", *more]
+    assert main(["run", "--defense=fedavg", "--attack=stumbling", f"--out={tmp_path}", *words, "--json"]) == 1
+    reasons = [r["reason"] for r in json.loads(capsys.readouterr().out)["records"] if r["status"] == "failed"]
+    assert reasons
+    assert all(reason.endswith(place) for reason in reasons)
+    assert main(["run", "--defense=fedavg", "--attack=stumbling", f"--out={tmp_path}", *words]) == 1
+    assert place.replace(" ", "") in "".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

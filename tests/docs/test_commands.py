@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -19,13 +20,14 @@ COMMANDS = [
     for command in [*commands(page, "sh", "sh long"), *in_tables(page)]
 ]
 SHORT = {command: page.stem for page in (README, *DOCS) for command in commands(page, "sh")}
+OWN_FILE = re.compile(r"^(?:CARD = |@fa\.)", re.MULTILINE)
 CODE = [
     pytest.param(code, id=f"{page.stem} {i}")
     for page in (README, *DOCS)
     for i, code in enumerate(blocks(page, "python"))
-    if "CARD" not in code
+    if not OWN_FILE.search(code)
 ]
-"""Blocks with a card are files of examples/, which have tests of their own."""
+"""All but files of examples/, which have tests of their own."""
 
 
 @pytest.fixture
@@ -77,5 +79,5 @@ def test_every_page_of_what_was_measured_is_linked_and_has_commands() -> None:
 
 
 def test_the_page_on_methods_shows_the_examples_to_the_letter() -> None:
-    shown = [code for code in blocks(ROOT / "docs/own-method.md", "python") if "CARD" in code]
-    assert sorted(shown) == sorted(path.read_text() for path in (ROOT / "examples").glob("my_*.py"))
+    shown = [code for code in blocks(ROOT / "docs/own-method.md", "python") if OWN_FILE.search(code)]
+    assert sorted(shown) == sorted(path.read_text() for path in (ROOT / "examples").glob("*.py"))

@@ -24,6 +24,7 @@ LAYERS = (
     ("runs",),
     ("board",),
     ("reproduce",),
+    ("testing",),
     ("cli",),
     ("api",),
 )

@@ -2,62 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core import registry
-from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, rows
 from fedarena.core.threat import Knowledge
-from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
-from fedarena.federation.adversary import knowledge_of
-from fedarena.problem.problem import Problem, build
-from fedarena.problem.schedule import Schedule
-from fedarena.problem.spec import ProblemSpec
 from fedarena.records.schema import Record
+from fedarena.testing import federations
 
 SHAPES = {"w": (2, 3), "b": (2,)}
 """An upload of eight numbers."""
+problem = federations.poisoned_problem
 
 
-@cache
-def problem() -> Problem:
-    """Digits, a dense network, ten clients of which three are corrupted."""
-    model = registry.find("model", "mlp").parse({"widths": "8"})
-    schedule = Schedule(rounds=20, batch_size=4, lr=0.2)
-    return build(
-        ProblemSpec(
-            "digits", model="mlp", partition="iid", clients=10, model_options=model, schedule=schedule, corrupted=3
-        ),
-        0,
-    )
-
-
-def knowledge(
-    knows: Knowledge = "own",
-    clients: int = 10,
-    corrupted: int = 3,
-    std: float = 0.0,
-    data: Samples | None = None,
-    rule: str = "",
-) -> AttackerKnowledge:
-    """What the corrupted clients of FedAvg know, or of FedAvg with a rule, or of FedAvg whose uploads carry noise."""
-
-    class Noisy(FedAvg):
-        noise_std = std
-
-    p = problem()
-    parts = compose.parse_defense(rule).rest if rule else ()
-    found = knowledge_of(p, Noisy(NoOptions(), p.task, compose.make_rule(parts)), knows)
-    task = replace(p.task, sizes=(100,) * clients, assumed_corrupted=corrupted)
-    return replace(found, task=task, clients=clients, corrupted=corrupted, data=data or found.data)
+def knowledge(knows: Knowledge = "own", *numbers: int | float, rule: str = "", **more: Any) -> AttackerKnowledge:
+    """What the corrupted clients know (`fedarena.testing.federations.knowledge`), with a rule by name."""
+    made = compose.make_rule(compose.parse_defense(rule).rest) if rule else None
+    return federations.knowledge(knows, *numbers, rule=made, **more)  # type: ignore[arg-type]
 
 
 def make(name: str, on: AttackerKnowledge, **options: Any) -> Poisoning:

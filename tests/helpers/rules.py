@@ -11,10 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, Wrapper
+from fedarena.contracts.aggregator import Aggregator, Wrapper
 from fedarena.core import registry
-from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors
 
 NAMES = registry.registries()["aggregator"].names()
 WRAPPERS = [n for n in NAMES if issubclass(registry.find("aggregator", n).load(), Wrapper)]
@@ -32,35 +30,6 @@ def rule(name: str, inner: Aggregator | None = None, **options: Any) -> Aggregat
     more = () if inner is None else (inner,)
     made: Aggregator = card.load()(card.options(**options), *more)
     return made
-
-
-def call(
-    n: int,
-    f: int = 0,
-    seed: int = 0,
-    memory: Tensors | None = None,
-    reference: Callable[[], Tensor] | None = None,
-    weights: Tensor | None = None,
-    senders: tuple[int, ...] = (),
-    shapes: tuple[tuple[int, ...], ...] = (),
-) -> Call:
-    """What the harness hands to a rule beside the uploads."""
-    return Call(
-        weights=torch.ones(n) if weights is None else weights,
-        f=f,
-        memory=memory or {},
-        rng=Rng(seed),
-        reference=reference,
-        senders=senders,
-        shapes=shapes,
-    )
-
-
-def run(made: Aggregator, x: Tensor, f: int = 0, **more: Any) -> Aggregate:
-    """Check and aggregate; the reference, if none is given, is the first row."""
-    made.check(len(x), f)
-    more.setdefault("reference", lambda: x[0])
-    return made(x, call(len(x), f, **more))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
-from torch.func import functional_call, grad, vmap
 
 from fedarena.core.errors import UserError
 from fedarena.core.options import check_options
@@ -17,7 +14,6 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.models import CARDS
 from fedarena.models.architecture import UnusableLayer
-from fedarena.models.dropout import MASK
 from fedarena.models.mlp import MLP
 from fedarena.problem.problem import build
 from fedarena.problem.spec import ProblemSpec
@@ -53,47 +49,6 @@ def count(module):
 )
 def test_parameter_counts_of_the_papers(name, shape, parameters):
     assert count(make(name).module(shape, 10)) == parameters
-
-
-@pytest.mark.parametrize("name", sorted(CARDS))
-def test_a_model_gives_logits_and_is_drawn_from_its_generator_alone(name):
-    before = torch.random.get_rng_state()
-    model = make(name)
-    module = model.module(CIFAR, 7)
-    params = model.init(module, Rng(3).torch())
-    again = model.init(model.module(CIFAR, 7), Rng(3).torch())
-    other = model.init(module, Rng(4).torch())
-    assert torch.equal(before, torch.random.get_rng_state())
-    assert list(params) == [n for n, _ in module.named_parameters()]
-    assert all(params[n].shape == p.shape and not p.any() for n, p in module.named_parameters())
-    assert all(name.endswith(f".{MASK}") and t == 1 for name, t in module.named_buffers())
-    assert all(torch.equal(params[n], again[n]) for n in params)
-    assert any(not torch.equal(params[n], other[n]) for n in params)
-    restored = pickle.loads(pickle.dumps(module))
-    x = torch.rand(2, *CIFAR, generator=Rng(5).torch())
-    out = functional_call(restored, params, (x,))
-    assert out.shape == (2, 7)
-    assert torch.equal(out, functional_call(module, params, (x,)))
-
-
-@pytest.mark.parametrize("name", sorted(CARDS))
-def test_every_model_runs_under_vmap_and_is_differentiable_twice(name):
-    model = make(name)
-    module = model.module((1, 20, 20), 3)
-    params = model.init(module, Rng(0).torch())
-    x = torch.rand(3, 1, 1, 20, 20, generator=Rng(1).torch())
-    y = torch.tensor([[0], [1], [2]])
-
-    def gradient(x, y):
-        return grad(lambda p: F.cross_entropy(functional_call(module, p, (x,)), y))(params)
-
-    def match(x, y):  # as in gradient matching: a function of the gradient, differentiated by the input
-        return sum(g.square().sum() for g in gradient(x, y).values())
-
-    batched = vmap(grad(match))(x, y)
-    single = torch.stack([grad(match)(x[i], y[i]) for i in range(3)])
-    assert torch.allclose(batched, single, rtol=1e-3, atol=1e-5 * float(single.abs().max()))
-    assert single.any()
 
 
 def drawn(law, layer):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from helpers.broken_methods import Masks
 from helpers.repeatable import repeatable
 from torch import nn
 
@@ -61,6 +62,12 @@ class Blind(Inference):
 
 def metrics(results: fa.Results) -> list[dict[str, float]]:
     return [record["metrics"] for record in repeatable(results)]
+
+
+def test_a_secure_sum_is_a_class() -> None:
+    found = fa.run(Masks, "last-layer-label", party="server", clients=4, **SHORT)
+    assert found.defense == "masks"
+    assert {r["defense"]: r["status"] for r in found} == {"masks": "ok", "fedavg": "ok"}
 
 
 def test_a_rule_and_an_attack_are_classes() -> None:
@@ -124,7 +131,10 @@ def test_a_factory_and_a_card_are_taken_too() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"defense": 3}, "option 'defense' is a int, allowed: a name, or a subclass of Defense or Aggregator"),
+        (
+            {"defense": 3},
+            "option 'defense' is a int, allowed: a name, or a subclass of Defense, Aggregator or SecureSum",
+        ),
         ({"attack": MyMedian}, "option 'attack' is a"),
         ({"dataset": [1, 2]}, "option 'dataset' is a list"),
         ({"model": 3}, "option 'model' is a int"),

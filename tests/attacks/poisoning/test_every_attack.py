@@ -1,4 +1,4 @@
-"""What holds for every poisoning attack: pure, determined by its rng, shaped like uploads, every option acts."""
+"""What holds for every poisoning attack of this package, beside the laws: every option acts, and it can start."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.poisoning import knowledge, make, problem, round_view
-from torch import Tensor
+from helpers.poisoning import knowledge, make, round_view
 
 from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
-from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core import registry
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, rows
+from fedarena.core.tensors import rows
 from fedarena.core.threat import Knowledge
 from fedarena.problem.task import Batch
+from fedarena.testing.poisoning_laws import deeds
+from fedarena.testing.same import same
 
 NAMES = (
     "a3fl",
@@ -47,25 +48,6 @@ NAMES = (
 each = pytest.mark.parametrize("name", NAMES)
 
 
-def real_round(knows: Knowledge, t: int = 0) -> RoundView:
-    """A round of the real federation, whose uploads are those of its initial parameters."""
-    p, on = problem(), knowledge(knows)
-    batches = [p.batch(c, Rng(1).child(t, c)) for c in range(10)]
-    ups, _ = on.defense.clients(p.init, batches, [{}] * 10, [{}] * 10)
-    bad = list(p.corrupted)
-    good = [c for c in range(10) if c not in bad]
-    return RoundView(
-        round=t,
-        participants=10,
-        size=3,
-        down={name: x - 0.01 * t * (1 + x.abs()) for name, x in p.init.items()},
-        own={name: x[bad] for name, x in ups.items()},
-        honest={name: x[good] for name, x in ups.items()} if knows == "omniscient" else {},
-        honest_clients=tuple(good) if knows == "omniscient" else (),
-        clients=tuple(bad),
-    )
-
-
 def built(name: str, knows: Knowledge, **options: Any) -> Poisoning:
     """The attack; a wrapper gets another one to wrap."""
     on = knowledge(knows, rule="krum")
@@ -81,77 +63,6 @@ def wrapping(name: str, on: AttackerKnowledge, options: Any) -> Poisoning:
     inside = [make(INSIDE[name], on)] if name in INSIDE else []
     made: Poisoning = registry.find("attack", name).load()(options, on, *inside)
     return made
-
-
-def knowledges(name: str) -> tuple[Knowledge, ...]:
-    known: tuple[Knowledge, ...] = registry.find("attack", name).load().knowledge_levels
-    return known
-
-
-def same(a: Tensors, b: Tensors) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-@each
-def test_uploads_are_shaped_like_uploads_and_nothing_given_is_changed(name: str) -> None:
-    for knows in knowledges(name):
-        attack, s = built(name, knows), real_round(knows)
-        before = {part: {n: x.clone() for n, x in getattr(s, part).items()} for part in ("down", "own", "honest")}
-        memory: Tensors = {}
-        for t in range(23):  # past the warm-up of mimic
-            kept = {n: x.clone() for n, x in memory.items()}
-            out, after = attack.craft(dataclasses.replace(s, round=t), memory, Rng(0).child(t))
-            assert same(memory, kept)
-            memory = after
-            assert {n: x.shape for n, x in out.items()} == {n: x.shape for n, x in s.own.items()}
-            assert all(bool(x.isfinite().all()) for x in out.values())
-        assert all(same(getattr(s, part), before[part]) for part in before)
-
-
-@each
-def test_batches_are_left_as_they_were_given(name: str) -> None:
-    attack = built(name, knowledges(name)[0])
-    batch = problem().batch(0, Rng(0))
-    x, y = batch.x.clone(), batch.y.clone()
-    attack.batch(batch, 10, 0, Rng(0))
-    assert torch.equal(batch.x, x)
-    assert torch.equal(batch.y, y)
-
-
-@each
-def test_the_rng_determines_everything(name: str) -> None:
-    for knows in knowledges(name):
-        s, batch = real_round(knows), problem().batch(0, Rng(0))
-        runs = []
-        for _ in range(2):
-            attack = built(name, knows)
-            poisoned = attack.batch(batch, 10, 0, Rng(3))
-            runs.append((attack.craft(s, {}, Rng(3)), {"x": poisoned.x, "y": poisoned.y}))
-        assert same(runs[0][0][0], runs[1][0][0])
-        assert same(runs[0][0][1], runs[1][0][1])
-        assert same(runs[0][1], runs[1][1])
-
-
-@each
-def test_a_colluder_alone_in_its_round_sends_one_finite_upload(name: str) -> None:
-    """Who takes part varies; and in a round without honest clients there is nothing to see."""
-    for knows in knowledges(name):
-        s = real_round(knows)
-        alone = {n: x[:1] for n, x in s.own.items()}
-        nobody = {n: x[:0] for n, x in s.honest.items()}
-        for honest, who in ((s.honest, s.honest_clients), (nobody, ())):
-            few = dataclasses.replace(
-                s,
-                size=1,
-                own=alone,
-                clients=s.clients[:1],
-                honest=honest,
-                honest_clients=who,
-                participants=1 + len(who),
-                round=19,
-            )
-            out, _ = built(name, knows).craft(few, {}, Rng(0))
-            assert all(len(x) == 1 and bool(x.isfinite().all()) for x in out.values())
 
 
 QUICK = {"steps": 9, "step": 0.05, "alone": 4, "unlearning": 3}
@@ -214,15 +125,11 @@ OTHER: dict[str, dict[str, tuple[Any, dict[str, Any]]]] = {
 CHOICES = [(name, option) for name, options in OTHER.items() for option in options]
 
 
-def deeds(name: str, **options: Any) -> list[Tensor]:
+def done(name: str, **options: Any) -> list[Any]:
     """All that an attack does in nine rounds."""
-    knows: Knowledge = "omniscient" if "omniscient" in knowledges(name) else knowledges(name)[0]
-    attack, memory, done = built(name, knows, **options), {}, []
-    for t in range(9):
-        poisoned = attack.batch(problem().batch(0, Rng(5).child(t)), t, 0, Rng(0).child(t))
-        out, memory = attack.craft(real_round(knows, t), memory, Rng(0).child(t))
-        done += [poisoned.x, poisoned.y, rows(out)]
-    return done
+    levels: tuple[Knowledge, ...] = registry.find("attack", name).load().knowledge_levels
+    knows: Knowledge = "omniscient" if "omniscient" in levels else levels[0]
+    return deeds(built(name, knows, **options), knows, 9)
 
 
 def test_every_option_is_tried() -> None:
@@ -236,8 +143,7 @@ def test_every_option_is_tried() -> None:
 @pytest.mark.parametrize(("name", "option"), CHOICES)
 def test_every_option_acts(name: str, option: str) -> None:
     value, shared = OTHER[name][option]
-    before, after = deeds(name, **shared), deeds(name, **shared, **{option: value})
-    assert any(a.shape != b.shape or not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert not same(done(name, **shared), done(name, **shared, **{option: value}))
 
 
 @each

@@ -117,6 +117,24 @@ def test_fake_clients_without_data_are_a_choice_where_the_board_has_them(show: O
             _assert_the_same(line, row, threats)
 
 
+@pytest.mark.parametrize("weights", WEIGHTS, ids=["lowest", "integrity twice", "without integrity"])
+def test_fedavg_with_the_best_scores_has_no_rank(board: Board, show: Open, weights: dict[str, float] | None) -> None:
+    best = [replace(c, scores=dict.fromkeys(c.scores, 1.0)) if c.defense == "fedavg" else c for c in board.cells]
+    board = replace(board, cells=tuple(best))
+    cuts = [(p, k, 0, weights) for p in ((), ("server",), EVERYONE) for k in ((), KNOWLEDGE)]
+    found = show(page(board, ThreatFilter(), None, [], weights)).execute_script(READ_ALL, cuts)
+    for (parties, knows, _, _), seen in zip(cuts, found, strict=True):
+        threats = ThreatFilter(parties, knows)
+        ranking = rank_defenses(board, threats, weights)
+        assert seen["advice"] == advice(board, threats, ranking, weights), threats
+        assert "no defense here scores above plain fedavg, which is none" in seen["advice"][0]
+        for row, line in zip(ranking, seen["rows"], strict=True):
+            _assert_the_same(line, row, threats)
+        (plain,) = [line for line in seen["rows"] if line["defense"]["text"] == "fedavg"]
+        told = "no rank: it is no defense, and stands for comparison"
+        assert (plain["rank"]["text"], plain["defense"]["small"]) == ("–", told)
+
+
 @pytest.mark.parametrize("name", ["digits", "iid"])
 def test_a_published_board_is_ranked_as_python_ranks_it(show: Open, name: str) -> None:
     """With defenses that gain nothing over not federating, cells that are excluded, and attacks in one form alone."""
@@ -192,10 +210,11 @@ def test_columns_are_sorted_by_click_and_by_keyboard(board: Board, text: str, sh
     assert (head.get_attribute("aria-sort"), order()) == ("ascending", sorted(by_name.values()))
     assert len(browser.find_elements("css selector", "th[aria-sort]")) == 1
     find(browser, 'th[data-key="rank"] button').send_keys(Keys.SPACE)
-    ranking = [defense_name(row) for row in rank_defenses(board)]
-    assert names() == ranking
+    ranking = rank_defenses(board)
+    ranked, others = ([defense_name(r) for r in ranking if (r.rank is None) == none] for none in (False, True))
+    assert names() == [*ranked, *others]
     find(browser, 'th[data-key="rank"] button').click()
-    assert names() == [*ranking[-2::-1], ranking[-1]]  # without a rank: last either way
+    assert names() == [*ranked[::-1], *others]  # without a rank: last either way
 
 
 def test_further_columns_are_folded_away(text: str, show: Open) -> None:

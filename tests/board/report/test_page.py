@@ -145,6 +145,13 @@ def test_the_common_threats_name_the_first_of_their_own_ranking(tmp_path: Path) 
     assert rank_defenses(make_board())[0].defense == "two-stage"
 
 
+def test_common_threats_say_where_no_defense_scores_above_fedavg(tmp_path: Path) -> None:
+    cells = [make_cell(d, "dlg", score) for d, score in (("fedavg", 0.9), ("dbcl", 0.5), ("two-stage", 0.2))]
+    shown = part(page_of(make_board(cells), tmp_path), "Which defense to take")
+    assert "<summary>Curious server, honest clients: no defense scores above none</summary>" in shown
+    assert "no defense here scores above plain fedavg, which is none; dbcl comes next" in shown
+
+
 def test_every_part_says_that_there_are_no_records(tmp_path: Path) -> None:
     page = page_of(make_board([], [], problems=(), seeds=(), provenance={}), tmp_path)
     assert headings(page) == headings(rich_page())

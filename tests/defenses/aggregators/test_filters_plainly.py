@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.loops import Row, assert_near, average, caf, distance, norm
-from helpers.rules import Uploads, rule, run, tried, uploads
+from helpers.rules import Uploads, rule, tried, uploads
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.cluster import HDBSCAN
@@ -20,6 +20,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.defenses.aggregators.flame import majority
+from fedarena.testing.rule_laws import aggregate as run
 
 
 class Unequal(Aggregator):

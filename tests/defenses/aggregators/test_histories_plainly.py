@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.loops import Row, assert_near, average, distance, norm
-from helpers.rules import rule, run, tried
+from helpers.rules import rule, tried
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -20,6 +20,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.aggregators.hessian import hessian_times
 from fedarena.defenses.aggregators.two_groups import has_groups, spreads, upper_group
+from fedarena.testing.rule_laws import aggregate as run
 
 Round = tuple[tuple[int, ...], Tensor]
 

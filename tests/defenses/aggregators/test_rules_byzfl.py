@@ -18,12 +18,13 @@ from unittest.mock import patch
 import pytest
 import torch
 from helpers.loops import caf
-from helpers.rules import NAMES, Uploads, rule, run, tried, uploads
+from helpers.rules import NAMES, Uploads, rule, tried, uploads
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from fedarena.core.torchvision_import import declare_operators
+from fedarena.testing.rule_laws import aggregate as run
 
 declare_operators()  # ByzFL imports torchvision, whose compiled operators need not be there
 byzfl = pytest.importorskip("byzfl", reason="ByzFL is not installed")

@@ -1,20 +1,35 @@
-"""What holds for every rule of the registry: symmetry, agreement on equal rows, robustness, bookkeeping."""
+"""What holds for every rule of this package beside the laws: in every wrapper, under floods, and by its numbers."""
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from random import Random
 
 import pytest
 import torch
-from helpers.rules import NAMES, ROBUST, RULES, WRAPPERS, Uploads, call, rule, run, tried, uploads
+from helpers.rules import NAMES, ROBUST, RULES, WRAPPERS, Uploads, rule, tried, uploads
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator
+from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.defenses.aggregators.geometry import geometry
+from fedarena.testing.federations import crowd
+from fedarena.testing.law import Hold, LawIdle, Method
+from fedarena.testing.rule_laws import (
+    aggregate as run,
+)
+from fedarena.testing.rule_laws import (
+    call,
+    equal_uploads_win,
+    means_average,
+    order_changes_nothing,
+    picks_are_uploads,
+    uploads_stay,
+)
 
 BUCKETS = 2
 SENDERLESS = [("foolsgold", "bucketing"), ("foolsgold", "foundationfl")]
@@ -33,12 +48,6 @@ def wrapped(name: str, wrapper: str) -> Aggregator:
     return rule(wrapper, made, **QUIET.get(wrapper, {})) if wrapper else made
 
 
-def crowd(n: int, d: int = 30, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Rows around a common point as far away as the rows are from each other."""
-    g = torch.Generator().manual_seed(n)
-    return (torch.randn(n, d, generator=g) + torch.randn(d, generator=g)).to(dtype)
-
-
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "bucketing"])
 @tried
 @given(uploads(lambda f: 4 * f + 4), st.randoms(use_true_random=False))
@@ -47,11 +56,7 @@ def test_the_order_of_uploads_does_not_matter(name: str, u: Uploads, random: Ran
     order = list(range(len(u.x)))
     random.shuffle(order)
     made = rule(name, rule("geometric-median")) if name in WRAPPERS else rule(name)
-    one, two = (run(made, x, u.f, reference=lambda: u.x.mean(0)) for x in (u.x, u.x[order]))
-    torch.testing.assert_close(one.vector, two.vector, rtol=1e-6, atol=1e-6)
-    assert (one.used is None) == (two.used is None)
-    if one.used is not None and two.used is not None:
-        torch.testing.assert_close(one.used[order], two.used, rtol=1e-6, atol=1e-6)
+    order_changes_nothing(made, u.x, u.f, order, u.x.mean(0))
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n != "bucketing"])
@@ -63,9 +68,7 @@ def test_nor_where_rows_are_as_far_from_each_other(name: str, f: int, more: int,
     x = torch.tensor(data.draw(st.lists(st.lists(st.integers(-2, 2), min_size=d, max_size=d), min_size=n, max_size=n)))
     order = data.draw(st.permutations(range(n)))
     made = rule(name, rule("median")) if name in WRAPPERS else rule(name)
-    reference = torch.ones(d, dtype=torch.float64)
-    one, two = (run(made, rows, f, reference=lambda: reference) for rows in (x.double(), x.double()[order]))
-    torch.testing.assert_close(one.vector, two.vector, rtol=1e-6, atol=1e-6)
+    order_changes_nothing(made, x.double(), f, order, torch.ones(d, dtype=torch.float64), weights=False)
 
 
 def test_the_order_of_uploads_does_not_matter_to_the_law_of_buckets() -> None:
@@ -83,21 +86,24 @@ def test_the_order_of_uploads_does_not_matter_to_the_law_of_buckets() -> None:
         assert all(abs(count - 800 / 3) < 5 * (800 * 2 / 9) ** 0.5 for count in seen.values())
 
 
-@everywhere
-@pytest.mark.parametrize("d", [1, 30])
-def test_equal_rows_give_that_row(name: str, wrapper: str, d: int) -> None:
-    x = crowd(1, d).expand(9, d).clone()
-    done = run(wrapped(name, wrapper), x, 0)
-    torch.testing.assert_close(done.vector, x[0])
+WRAPPED = pytest.mark.parametrize(("name", "wrapper"), [(name, wrapper) for name, wrapper in EVERYWHERE if wrapper])
+"""The laws hold the rules alone, and each wrapper around the median: `tests/test_laws.py`. Here is every other pair."""
+
+
+def wrapped_method(name: str, wrapper: str) -> Method:
+    return Method.of(registry.find("aggregator", wrapper), wrapped(name, ""), **QUIET.get(wrapper, {}))
 
 
 @everywhere
-def test_uploads_are_left_as_they_are(name: str, wrapper: str) -> None:
-    for d in (1, 30):
-        x = crowd(9, d)
-        before = x.clone()
-        run(wrapped(name, wrapper), x, 0)
-        assert torch.equal(x, before)
+def test_equal_rows_give_that_row(name: str, wrapper: str) -> None:
+    equal_uploads_win(wrapped(name, wrapper))
+
+
+@WRAPPED
+@pytest.mark.parametrize("law", [uploads_stay, means_average, picks_are_uploads])
+def test_a_law_holds_for_every_wrapper_around_every_rule(law: Hold, name: str, wrapper: str) -> None:
+    with suppress(LawIdle):
+        law(wrapped_method(name, wrapper))
 
 
 @everywhere
@@ -302,42 +308,6 @@ def test_a_row_does_not_lose_its_weight_by_being_long(name: str) -> None:
     torch.testing.assert_close(one.weight, two.weight, rtol=1e-4, atol=1e-6)
     assert two.used is not None
     assert two.used[3] < two.weight[3]
-
-
-@everywhere
-@pytest.mark.parametrize("f", [0, 1])
-@pytest.mark.parametrize("n", [2, 8, 9])
-def test_a_rule_that_says_that_it_averages_does_so_whatever_it_gets(name: str, wrapper: str, n: int, f: int) -> None:
-    made = wrapped(name, wrapper)
-    try:
-        made.check(n, f)
-    except UserError:
-        return
-    if not made.averages(n, f):
-        return
-    for rows in (crowd(n), crowd(n).pow(3), torch.cat([crowd(n - 1), 1e3 * crowd(1)])):
-        memory: dict[str, Tensor] = {}
-        for _ in range(2):  # a rule that remembers must average in later rounds too
-            done = run(made, rows, f, memory=memory)
-            torch.testing.assert_close(done.vector, rows.mean(0), rtol=1e-4, atol=1e-4)
-            memory = dict(done.memory)
-
-
-@everywhere
-@pytest.mark.parametrize("f", [0, 1])
-@pytest.mark.parametrize("n", [5, 8])
-def test_a_rule_that_says_that_it_picks_gives_one_of_the_uploads(name: str, wrapper: str, n: int, f: int) -> None:
-    made = wrapped(name, wrapper)
-    try:
-        made.check(n, f)
-    except UserError:
-        return
-    if not made.picks(n, f):
-        return
-    for rows in (crowd(n), torch.cat([crowd(n - 1), 1e3 * crowd(1)])):
-        done = run(made, rows, f)
-        assert done.weight is not None
-        assert torch.equal(done.vector, rows[int(done.weight.argmax())])
 
 
 def test_which_rules_pick_one_upload() -> None:

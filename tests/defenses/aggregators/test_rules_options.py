@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.rules import NAMES, WRAPPERS, rule, run
+from helpers.rules import NAMES, WRAPPERS, rule
 from torch import Tensor
 
 from fedarena.core import registry
+from fedarena.testing.rule_laws import aggregate as run
 
 OTHER: dict[tuple[str, str], dict[str, Any]] = {
     ("multi-krum", "m"): {"m": 3},

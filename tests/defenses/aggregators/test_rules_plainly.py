@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.loops import Row, assert_near, average, distance, norm
-from helpers.rules import Uploads, call, rule, run, tried, uploads
+from helpers.rules import Uploads, rule, tried, uploads
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import MeanShift, estimate_bandwidth
@@ -21,6 +21,8 @@ from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.defenses.aggregators.bulyan import closest_mean
+from fedarena.testing.rule_laws import aggregate as run
+from fedarena.testing.rule_laws import call
 
 
 def krum_scores(rows: Sequence[Row], f: int) -> list[float]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
-
 import pytest
 import torch
 from helpers.dbcl import cnn, cosine, distance, one_hot, play
@@ -23,6 +20,8 @@ from fedarena.defenses.dbcl.sketch import DISTRIBUTIONS
 from fedarena.defenses.dbcl.smoother import Step, smooth
 from fedarena.defenses.dbcl.update_estimate import smoothed
 from fedarena.problem.task import Batch
+from fedarena.testing.defense_laws import view_of
+from fedarena.testing.same import tensors_in
 
 EACH = pytest.mark.parametrize("law", list(DISTRIBUTIONS))
 LOSSLESS = Options(ratio=1.0, hash="balanced")
@@ -296,19 +295,6 @@ def test_only_the_rounds_asked_for_and_seen() -> None:
 # -- secrets --------------------------------------------------------------------------------------------
 
 
-def tensors_in(view: View) -> list[Tensor]:
-    """Every tensor that a view reaches, by whatever path."""
-    found: list[Tensor] = []
-
-    class Collector(pickle.Pickler):
-        def persistent_id(self, value: object) -> None:
-            if isinstance(value, Tensor):
-                found.append(value)
-
-    Collector(io.BytesIO()).dump(view)
-    return found
-
-
 def holds(view: View, secrets: list[Tensor]) -> bool:
     """Whether a tensor of the view has the values of a secret, in whatever shape."""
     return any(
@@ -323,20 +309,7 @@ def views(defense: DBCL, rounds: list[Round], party: Party, form: Form) -> list[
     threat = Threat(party, form)
     seen = cut(rounds, threat)
     own = {t: s.own_batch for t, s in seen.items() if s.own_batch is not None}
-    task = defense.task
-    return [
-        seal(
-            View(
-                threat,
-                reading=r.name,
-                input_shape=task.input_shape,
-                n_classes=task.n_classes,
-                observations=r.observations,
-                own=own,
-            )
-        )
-        for r in read(defense, rounds, party, form, [1, 2])
-    ]
+    return [seal(view_of(defense.task, threat, r, own)) for r in read(defense, rounds, party, form, [1, 2])]
 
 
 @EACH

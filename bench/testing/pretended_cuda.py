@@ -89,7 +89,7 @@ class _Operators(TorchDispatchMode):
     """Below autograd and `vmap`: every operator, with plain tensors."""
 
     def __init__(self, marks: Marks) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.marks = marks
 
     @classmethod
@@ -139,29 +139,30 @@ class _Calls(TorchFunctionMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        first = args[0] if args else None
         if func == Tensor.device.__get__:
             real = func(*args)
             return CUDA if real.type == "cpu" and self.marks.has(args[0]) else real
-        if func == Tensor.is_cuda.__get__:
+        if func == Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
             return self.marks.has(args[0])
         if func in (Tensor.numpy, Tensor.__array__) and self.marks.has(args[0]):
             raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
         if func is Tensor.__reduce_ex__ and self.marks.has(args[0]):
-            make, given = func(*args, **kwargs)
+            make, given = func(*args, **kwargs)  # type: ignore[no-untyped-call]
             return _made_on_cuda, (make, given)
         if func is Tensor.new_tensor:
             made = func(*args, **{k: v for k, v in kwargs.items() if k != "device"})
             self.marks.put(made, _is_cuda(kwargs["device"]) if "device" in kwargs else self.marks.of(args[0]))
             return made
         if func is Tensor.cpu:
-            return self._moved(first, CPU)
+            return self._moved(args[0], CPU)
         if func is Tensor.cuda:
-            return self._moved(first, CUDA)
+            return self._moved(args[0], CUDA)
         if func is Tensor.to:
             return self._to(args, kwargs)
-        if "device" in kwargs:
-            return self._made(func, args, kwargs)
+        return self._made(func, args, kwargs) if "device" in kwargs else self._called(func, args, kwargs)
+
+    def _called(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        """What a function gives that names no device."""
         made = func(*args, **kwargs)
         if not isinstance(made, Tensor) or made.device.type != "cpu":
             return made
@@ -201,7 +202,8 @@ class _Calls(TorchFunctionMode):
             place = CUDA if _is_cuda(kwargs["device"]) else torch.device(kwargs["device"])
         kwargs = {k: v for k, v in kwargs.items() if k != "device"}
         if place is not None and place.type == "meta":
-            return t.to(*args[1:], **kwargs)
+            moved: Tensor = t.to(*args[1:], **kwargs)
+            return moved
         rest = [one for one in rest if one is not None and not isinstance(one, bool)]
         if rest or kwargs.get("dtype") is not None or "memory_format" in kwargs or kwargs.get("copy"):
             t = Tensor.to(t, *rest, **kwargs)

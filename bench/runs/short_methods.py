@@ -1,0 +1,172 @@
+"""Methods as functions: decorators that make the class and the card of the long form.
+
+    @fa.rule("middle", title="The median of every coordinate")
+    def middle(x, f):
+        return x.median(0).values
+
+The name of the function then holds the card, which `--plugin`, entry points and `fa.run` take. Further fields of the
+card (`fedarena.core.card.Card`) are keywords. A method with options, a memory or readings of its own is a class.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.goal_names import GoalName
+from fedarena.contracts.inference import GradientEstimate, Inference, Labels, Progress, Reconstruction, Scores, Watch
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.poisoning import Poisoning, RoundView
+from fedarena.contracts.view import View
+from fedarena.core.card import Card, Kind
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
+from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Batch
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Card]
+
+WATCHED = 25
+"""The rounds that a privacy attack reads; each is a question of its own."""
+ANSWERS: Mapping[str, Callable[..., Any]] = {
+    "labels": Labels,
+    "membership": Scores,
+    "estimate": GradientEstimate,
+    "reconstruction": lambda answer: Reconstruction(answer[0], labels=answer[1], match=0.0, evaluations=0),
+}
+"""Goal → the answer to one observation, from what the function returns."""
+
+
+def rule(name: str, title: str = "", **card: Any) -> Decorator:
+    """An aggregation rule from `f(x, f)`: uploads [n, d], and how many are assumed to be corrupted → a vector [d]."""
+
+    class Rule(_Short, Aggregator):
+        def __call__(self, x: Tensor, call: Call) -> Aggregate:
+            return Aggregate(self.function(x, call.f), used=None)
+
+    return _decorator("aggregator", Rule, (2,), {"name": name, "title": title, **card})
+
+
+def defense(name: str, title: str = "", **card: Any) -> Decorator:
+    """A defense from `f(upload)` or `f(upload, noise)`: FedAvg's upload of one client [d] → what it sends, [d].
+
+    It is pure and differentiable. The noise is standard normal, [d]; whoever simulates the client has zeros in its
+    place.
+    """
+
+    class Short(_Short, FedAvg):
+        clients = Defense.clients
+
+        def draw(self, rng: Rng) -> Tensors:
+            if self.parameters < 2:
+                return {}
+            plain = {name: p.detach() for name, p in self.task.model.named_parameters()}
+            return {"noise": torch.randn(len(flatten(plain)), generator=rng.torch()).to(flatten(plain))}
+
+        def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+            up, memory = super().client(down, batch, memory, {})
+            flat = flatten(up)
+            more = (noise.get("noise", torch.zeros_like(flat)),) if self.parameters > 1 else ()
+            return shaped(self.function(flat, *more), up), memory
+
+    return _decorator("defense", Short, (1, 2), {"name": name, "title": title, **card})
+
+
+def poisoning(name: str, title: str = "", **card: Any) -> Decorator:
+    """A poisoning attack from `f(own, rng)`: what the corrupted clients would send [f, d] → what they send, [f, d].
+
+    `rng` is a `torch.Generator`. By default it is run with twenty clients, of which four are corrupted.
+    """
+
+    class Short(_Short, Poisoning):
+        def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+            return shaped(self.function(rows(view.own), rng.torch()), row(view.own, 0)), memory
+
+    return _decorator("attack", Short, (2,), {"name": name, "title": title, "usual": USUAL, **card})
+
+
+def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card: Any) -> Decorator:
+    """A privacy attack from `f(seen, view)`: an `Observation` and the `View` → the answer to that observation.
+
+    The goal decides what the answer is:
+
+        labels           classes [seen.images]
+        membership       scores of seen.candidates [m]; higher: more likely in the batch
+        estimate         a gradient, by parameter
+        reconstruction   (images [seen.images, *view.input_shape], classes [seen.images])
+    """
+    if goal not in ANSWERS:
+        raise UserError(f"attack {name}: goal is {goal!r}, allowed in a function: {', '.join(ANSWERS)}")
+
+    class Short(_Short, Inference):
+        def watch(self, schedule: Schedule) -> Watch:
+            return Watch.opening(WATCHED, schedule)
+
+        def run(self, view: View, rng: Rng, progress: Progress) -> list[Any]:
+            return [self._answer(seen, view) for seen in view.observations]
+
+        def _answer(self, seen: Observation, view: View) -> Any:
+            return ANSWERS[goal](self.function(seen, view))
+
+    Short.goal = goal
+    return _decorator("attack", Short, (2,), {"name": name, "title": title, **card})
+
+
+class _Short:
+    """What classes of functions share: their objects are pickled by the place of the card.
+
+    Attributes:
+        function: what the user wrote. parameters: how many it has.
+    """
+
+    function: Function
+    parameters: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__
+
+
+_made: dict[tuple[str, str], type] = {}
+"""(module, name) of each function of this process → the class that was made of it."""
+
+
+def _blank(module: str, name: str) -> Any:
+    """An object of the class that was made of a function, without its attributes."""
+    if (module, name) not in _made:
+        import_module(module)
+    made: Any = _made[module, name]
+    return made.__new__(made)
+
+
+def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[str, Any]) -> Decorator:
+    """Fill in a class and a card from a function.
+
+    Args:
+        parameters: how many parameters the function may have. about: fields of the card.
+    """
+
+    def decorate(function: Function) -> Card:
+        count = len(inspect.signature(function).parameters)
+        if count not in parameters:
+            allowed = " or ".join(map(str, parameters))
+            raise UserError(f"{kind} {about['name']}: its function takes {count} parameters, allowed: {allowed}")
+        short = cast("type[_Short]", made)
+        short.function, short.parameters = staticmethod(function), count
+        short.__name__ = short.__qualname__ = function.__name__
+        short.__module__, short.__doc__ = function.__module__, function.__doc__
+        _made[function.__module__, function.__qualname__] = made
+        title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
+        return Card(**{**about, "title": title}, kind=kind, target=made)
+
+    return decorate

@@ -1,0 +1,126 @@
+"""Methods as functions: each is the method that its class would be, and is known in every way that a card is."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.plugins import installed
+from torch import Tensor
+
+import fedarena as fa
+from fedarena.contracts.aggregator import Aggregate, Aggregator
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.core.card import Card
+from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import scale
+from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.testing.federations import problem_for
+from fedarena.testing.law import Method
+
+
+@fa.rule("half-way")
+def half_way(x: Tensor, f: int) -> Tensor:
+    """Between the first uploads and the last.
+
+    More words.
+    """
+    return x.sort(0).values[f : len(x) - f].mean(0)
+
+
+@fa.defense("quarters", "A quarter of every upload", version=3)
+def quarters(upload: Tensor) -> Tensor:
+    return 0.25 * upload
+
+
+@fa.poisoning("mirror")
+def mirror(own: Tensor, rng: torch.Generator) -> Tensor:
+    return -2.0 * own
+
+
+class HalfWay(Aggregator):
+    def __call__(self, x, call):  # type: ignore[no-untyped-def]
+        return Aggregate(x.sort(0).values[call.f : len(x) - call.f].mean(0), None)
+
+
+class Quarters(FedAvg):
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
+        up, memory = super().client(down, batch, memory, noise)
+        return scale(0.25, up), memory
+
+
+class Mirror(Poisoning):
+    def craft(self, view, memory, rng):  # type: ignore[no-untyped-def]
+        return scale(-2.0, view.own), memory
+
+
+FEDERATION = {"model": "mlp", "clients": 6, "corrupted": 2, "rounds": 4, "batch_size": 8, "training.lr": 0.1}
+FEDERATION["training.eval_every"] = 2
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ((half_way, "sign-flip", FEDERATION), (HalfWay, "sign-flip", FEDERATION)),
+        ((quarters, "last-layer-label", {"rounds": 4}), (Quarters, "last-layer-label", {"rounds": 4})),
+        (("fedavg", mirror, FEDERATION), ("fedavg", Mirror, FEDERATION)),
+    ],
+    ids=["rule", "defense", "poisoning"],
+)
+def test_a_function_measures_what_the_class_does(short: Any, long: Any) -> None:
+    found = [
+        [(r["status"], r["metrics"], r["utility"]) for r in fa.run(defense, attack, **options)]
+        for defense, attack, options in (short, long)
+    ]
+    assert found[0] == found[1]
+
+
+def test_the_name_of_the_function_holds_its_card() -> None:
+    assert isinstance(half_way, Card)
+    assert half_way.title == "Between the first uploads and the last."
+    assert (quarters.title, quarters.version) == ("A quarter of every upload", 3)
+    assert dict(mirror.usual)["corrupted"] == "4"
+
+
+def test_noise_is_drawn_by_the_harness_and_is_zero_for_whoever_simulates() -> None:
+    card = fa.defense("loud")(lambda upload, noise: upload + noise)
+    problem = problem_for(Method(card, card.parse({})))
+    made, batch = card.target(card.parse({}), problem.task), problem.batch(0, Rng(0))
+    noise = made.draw(Rng(0))
+    loud, quiet = (
+        torch.cat([t.flatten() for t in made.client(problem.init, batch, {}, n)[0].values()]) for n in (noise, {})
+    )
+    torch.testing.assert_close(loud - quiet, noise["noise"], rtol=1e-4, atol=1e-5)
+    assert 0.9 < float(noise["noise"].std()) < 1.1
+
+
+def test_its_objects_can_be_pickled() -> None:
+    problem = problem_for(Method(quarters, quarters.parse({})))
+    copy = pickle.loads(pickle.dumps(quarters.target(quarters.parse({}), problem.task)))
+    assert type(copy) is quarters.target
+    assert copy.task.sizes == problem.task.sizes
+
+
+def test_a_function_of_the_wrong_parameters_is_refused() -> None:
+    with pytest.raises(UserError, match="aggregator odd: its function takes 1 parameters, allowed: 2"):
+        fa.rule("odd")(lambda x: x)
+    with pytest.raises(UserError, match="defense odd: its function takes 3 parameters, allowed: 1 or 2"):
+        fa.defense("odd")(lambda a, b, c: a)
+    with pytest.raises(UserError, match="attack odd: goal is 'inversion', allowed in a function: labels, "):
+        fa.privacy_attack("odd", goal="inversion")
+
+
+def test_an_installed_package_can_hold_functions(tmp_path: Path) -> None:
+    with installed(tmp_path, {"aggregators": {"middling": "middling_rules:middle"}}, "middlings") as place:
+        (place / "middling_rules.py").write_text(
+            'import fedarena as fa\n@fa.rule("middling")\ndef middle(x, f):\n    return x.median(0).values\n'
+        )
+        found = fa.aggregate("middling", torch.tensor([[1.0], [2.0], [9.0]]), f=1)
+    assert found.tolist() == [2.0]
