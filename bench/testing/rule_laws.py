@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,19 +49,10 @@ def call(
     )
 
 
-def aggregate(
-    made: Aggregator,
-    x: Tensor,
-    f: int = 0,
-    *,
-    seed: int = 0,
-    memory: Tensors | None = None,
-    reference: Callable[[], Tensor] | None = None,
-    weights: Tensor | None = None,
-) -> Aggregate:
-    """Check and aggregate; the reference, if none is given, is the first row."""
+def aggregate(made: Aggregator, x: Tensor, f: int = 0, **more: Any) -> Aggregate:
+    """Check and aggregate, with `call`'s further arguments; the reference, if none is given, is the first row."""
     made.check(len(x), f)
-    return made(x, call(len(x), f, seed, memory, reference or (lambda: x[0]), weights))
+    return made(x, call(len(x), f, **{"reference": lambda: x[0], **more}))
 
 
 def accepted(made: Aggregator, n: int, f: int) -> bool:
