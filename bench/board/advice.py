@@ -14,6 +14,7 @@ from fedarena.board.recommendation import WITHSTOOD, choice, runner_up, weakness
 from fedarena.board.score_text import counts
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.board.weights import Weights
+from fedarena.contracts.baseline import BASELINE
 
 
 def advice(
@@ -69,7 +70,7 @@ def _no_recommendation(board: Board, threats: ThreatFilter, rows: Sequence[Ranki
 
 def _without_rank(rows: Sequence[RankingRow]) -> str:
     """The defenses without a rank, for a reader who looks for them."""
-    names = [row.defense for row in rows if row.rank is None]
+    names = [row.defense for row in rows if row.rank is None and row.defense != BASELINE]
     return f"Without a rank, and so not compared: {join_and(shortened(names))}." if names else ""
 
 
@@ -86,9 +87,9 @@ def _unbeaten(board: Board, threats: ThreatFilter) -> str:
     """Attacks that leave even the best defense less than WITHSTOOD, the strongest first."""
     attempts: dict[tuple[str, ...], list[BoardCell]] = {}
     for c in board.cells:
-        if threats.counts(c) and c.status not in ("failed", "missing"):
+        if threats.counts(c) and c.status not in ("failed", "missing") and c.defense != BASELINE:
             attempts.setdefault(c.attempt, []).append(c)
-    defenses = {c.defense for c in board.cells if threats.counts(c) and not c.found_by}
+    defenses = {c.defense for c in board.cells if threats.counts(c) and not c.found_by} - {BASELINE}
     unbeaten = []
     for (problem, attack, party, knowledge), cells in attempts.items():
         left = _left_by_defense(cells)

@@ -13,6 +13,7 @@ from fedarena.board.rank_rule import deciding_name
 from fedarena.board.ranking import RankingRow, order
 from fedarena.board.score_text import score, times
 from fedarena.board.threat_filter import ThreatFilter
+from fedarena.board.unranked import unranked
 from fedarena.board.weights import Weights
 from fedarena.contracts.baseline import BASELINE
 
@@ -33,7 +34,7 @@ def choice(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow], weig
     scores = join_and([f"{axis} {score(best.score(axis))}" for axis in threats.axes])
     if len(threats.axes) > 1:
         scores = f"{deciding_name(weights)} {score(best.deciding)}; {scores}; mean {score(best.overall)}"
-    sentences = [f"For {threats_text(threats)}: {_take(threats, rows, weights)} ({scores})."]
+    sentences = [f"For {threats_text(threats)}: {_take(board, threats, rows, weights)} ({scores})."]
     for axis in threats.axes:
         worst = best.score(axis).worst
         if worst is not None:
@@ -50,10 +51,10 @@ def choice(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow], weig
     return " ".join(sentences)
 
 
-def _take(threats: ThreatFilter, rows: Sequence[RankingRow], weights: Weights | None) -> str:
+def _take(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow], weights: Weights | None) -> str:
     """The first words of a recommendation. They say so if even the best defense is not good."""
     best = rows[0].defense
-    if not beats_baseline(rows, threats):
+    if not beats_baseline(board, rows, threats):
         return f"no defense here scores above plain {BASELINE}, which is none; {best} comes next"
     if len(threats.axes) > 1 and not any(_withstands(row, threats) for row in rows if row.rank is not None):
         leads = "comes nearest" if weights is None else f"has the highest {deciding_name(weights)}"
@@ -61,10 +62,12 @@ def _take(threats: ThreatFilter, rows: Sequence[RankingRow], weights: Weights | 
     return f"take {best}"
 
 
-def beats_baseline(rows: Sequence[RankingRow], threats: ThreatFilter) -> bool:
-    """Whether the first of the rows, which has a rank, would stand above FedAvg, if that had one."""
+def beats_baseline(board: Board, rows: Sequence[RankingRow], threats: ThreatFilter) -> bool:
+    """Whether the first of the rows, which has a rank, stands above FedAvg, or FedAvg has not met all that counts."""
     plain = next((row for row in rows if row.defense == BASELINE), None)
-    return plain is None or plain.deciding.value is None or order(rows[0], threats.axes) < order(plain, threats.axes)
+    if plain is None or plain.deciding.value is None or unranked(board, threats, BASELINE, []):
+        return True
+    return order(rows[0], threats.axes) < order(plain, threats.axes)
 
 
 def _withstands(row: RankingRow, threats: ThreatFilter) -> bool:

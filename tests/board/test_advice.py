@@ -99,7 +99,7 @@ def test_a_board_without_results_recommends_nothing() -> None:
 def test_plain_fedavg_in_front_is_called_no_defense() -> None:
     text = advice_text(make_board(cells({"fedavg": 0.9, "dbcl": 0.5}, {"fedavg": 0.9, "dbcl": 0.5})))
     assert ": no defense here scores above plain fedavg, which is none; dbcl comes next (lowest score 0.50" in text
-    assert "Without a rank, and so not compared: fedavg" in text
+    assert "not compared: fedavg" not in text
     text = advice_text(make_board(cells({"fedavg": 0.9, "dbcl": 0.5}, {"fedavg": 0.4, "dbcl": 0.5})))
     assert ": take dbcl (lowest score 0.50" in text
 
@@ -138,8 +138,15 @@ def test_weights_decide_which_defense_to_take() -> None:
 
 
 def test_an_attack_on_few_defenses_is_named_with_their_number() -> None:
-    board = make_board([*cells({"fedavg": 0.1, "dbcl": 0.3}, {}), make_cell("fedavg", "ig", 0.2)])
-    assert "ig by the server (best: fedavg, 0.20; 1 of 2 defenses met it)" in advice_text(board, "server")
+    board = make_board([*cells({"fedavg": 0.9, "krum": 0.1, "dbcl": 0.3}, {}), make_cell("krum", "ig", 0.2)])
+    text = advice_text(board, "server")
+    assert "ig by the server (best: krum, 0.20; 1 of 2 defenses met it)" in text
+    assert "dlg by the server (best: dbcl, 0.30)" in text  # FedAvg, which keeps more, is no defense
+
+
+def test_fedavg_that_met_fewer_attacks_is_not_compared() -> None:
+    board = make_board([*cells({"fedavg": 0.9, "dbcl": 0.8}, {}), make_cell("dbcl", "ig", 0.7)])
+    assert "take dbcl" in advice_text(board, "server")
 
 
 def test_an_attack_that_failed_everywhere_is_not_withstood_and_not_fatal() -> None:

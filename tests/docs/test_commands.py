@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers.pages import DOCS, MEASURED, PAGES, README, blocks, commands, in_tables, require
 from helpers.paths import ROOT
-from helpers.plugin_files import forgotten
+from helpers.plugin_files import forgotten, session
 
 from fedarena.cli import main, parser
 from fedarena.reproduce.tables import TABLES
@@ -62,7 +62,8 @@ def test_a_short_command_of_the_documentation_runs(command: str, capsys: pytest.
 @pytest.mark.parametrize("code", CODE)
 def test_the_code_of_a_page_runs(code: str, beside_reports: Path) -> None:
     require(code)
-    exec(code, {"__name__": "page"})
+    with session():
+        exec(code, {"__name__": "page"})
     assert ("savefig" in code) == (beside_reports / "dlg.png").is_file()
 
 

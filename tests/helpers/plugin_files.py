@@ -8,6 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fedarena.core import plugin_file, registry
+from fedarena.goals import of_attack
+
+
+@contextmanager
+def session() -> Iterator[None]:
+    """Objects of one's own that the block uses are unknown after it."""
+    try:
+        yield
+    finally:
+        registry._held.clear()
+        registry.registries.cache_clear()
+        of_attack.cache_clear()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.broken_methods import Masks
+from helpers.plugin_files import session
 from helpers.repeatable import repeatable
 from torch import nn
 
@@ -20,7 +21,6 @@ from fedarena.core import registry
 from fedarena.core.card import Card
 from fedarena.core.tensors import scale
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.goals import of_attack
 from fedarena.runs.own_objects import name_of
 
 SHORT: dict[str, Any] = {"rounds": 4, "model": "mlp", "model.widths": 8}
@@ -29,10 +29,8 @@ POISONED = SHORT | {"clients": 8, "corrupted": 2, "batch_size": 8, "training.lr"
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    yield
-    registry._held.clear()
-    registry.registries.cache_clear()
-    of_attack.cache_clear()
+    with session():
+        yield
 
 
 class MyMedian(Aggregator):

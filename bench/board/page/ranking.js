@@ -164,7 +164,8 @@ function rankingRows(cut) {
   const axes = axesOf(cut);
   const levels = (r) => (cut.weights ? [r.deciding, r.overall].map(level) : axes.map((name) => level(r[name])).sort((a, b) => a - b));
   const order = (r) => [r.unranked ? 1 : 0, ...levels(r).map((value) => -three(value)), r.bytes || Infinity, r.time || Infinity];
-  rows.sort((a, b) => compare(order(a), order(b)));
+  rows.forEach((r) => { r.order = order(r); });
+  rows.sort((a, b) => compare(a.order, b.order));
   rows.forEach((r, i) => { r.place = r.unranked ? null : i; });
   const ranked = rows.filter((r) => !r.unranked);
   rankRanges(ranked.map((r) => r.deciding.value)).forEach((rank, i) => { ranked[i].rank = rank; });

@@ -48,6 +48,13 @@ function adviceOf(cut, rows) {
   return numbers.map((i) => D.sentences[i]);
 }
 
+// As in fedarena.board.recommendation.
+function beatsBaseline(cut, rows) {
+  const plain = rows.find((r) => r.defense === BASELINE);
+  if (!plain || !plain.deciding.value || unranked(cut, BASELINE, [])) return true;
+  return compare(rows[0].order.slice(1), plain.order.slice(1)) < 0;
+}
+
 // For other weights the page says who leads.
 function weightedAdvice(cut, rows) {
   const words = cut.weights ? `--weights ${Object.entries(cut.weights).map(([axis, weight]) => `${axis}=${weightText(weight)}`).join(",")}` : "no --weights";
@@ -57,5 +64,6 @@ function weightedAdvice(cut, rows) {
   const [best] = ranked, name = cut.weights ? "weighted mean" : "lowest score";
   const equal = ranked.slice(1).filter((r) => r.rank.first === 1).map((r) => r.defense);
   const also = equal.length ? ` ${joinAnd(equal)} may also be first.` : "";
+  if (!beatsBaseline(cut, rows)) return [`No defense here scores above plain ${BASELINE}, which is none; ${best.defense} comes next.`, told];
   return [`${best.defense} has the highest ${name}, ${scoreText(best.deciding)}.${also}`, told];
 }

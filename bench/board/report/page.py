@@ -173,7 +173,7 @@ def _advice(board: Board) -> str:
 def _advice_for(board: Board, who: str, threats: ThreatFilter) -> str:
     rows = rank_defenses(board, threats)
     first = next((row.defense for row in rows if row.rank is not None), "none can be recommended")
-    if rows and rows[0].rank is not None and not beats_baseline(rows, threats):
+    if rows and rows[0].rank is not None and not beats_baseline(board, rows, threats):
         first = "no defense scores above none"
     sentences = [escape(sentence) for sentence in advice(board, threats, rows)]
     # Naming all kinds of knowledge but the least names that one, too (`read_threat_filter`).
