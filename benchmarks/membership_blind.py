@@ -24,7 +24,7 @@ from fedarena.core.text.numbers import mean
 from fedarena.datasets.dataset import Dataset
 
 SPLITS = 5
-MOST = 3000
+MOST = 5000
 """The most samples of a file that a forest learns from, and that it ranks."""
 FROM = 0.01
 

@@ -60,6 +60,7 @@ class OnePiece(Archive):
             scale=SCALE,
             n_classes=located.file.n_classes,
             provenance=provenance,
+            blind_auc=self.spec.blind_auc,
             attributes={name: (has[parts.train], has[parts.test]) for name, has in parts.attributes.items()},
         )
 
