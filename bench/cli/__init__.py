@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
-from fedarena import __version__
+from fedarena.cli.version import ShowVersion
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.core.text.printable import one_line
 
@@ -39,6 +39,7 @@ COMMANDS = {
     "leaderboard": "leaderboard",
     "report": "report",
     "compare": "compare",
+    "completion": "completion",
 }
 """Command → its module in this package, in the order in which `bench --help` lists them."""
 
@@ -54,7 +55,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         description="Defenses of federated learning meet attacks, limited to what they would really see.",
         epilog="Start with: bench run --defense dbcl --attack dlg",
     )
-    top.add_argument("--version", action="version", version=f"fedarena {__version__}")
+    top.add_argument("--version", action=ShowVersion)
     commands: Any = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in dict.fromkeys(COMMANDS.values() if command is None else [COMMANDS[command]]):
         import_module(f"fedarena.cli.{module}").add_parser(commands)
@@ -91,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are stopped as after Ctrl-C
     words = sys.argv[1:] if argv is None else list(argv)
+    if "_ARGCOMPLETE" in os.environ:
+        from fedarena.cli.completion import complete
+
+        complete(parser())
     try:
         args = read_args(words)
         code: int = args.run(args)

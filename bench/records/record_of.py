@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import os
 import platform
-import subprocess
 from functools import cache, partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Literal
 
 from fedarena import __version__
@@ -16,6 +14,7 @@ from fedarena.contracts.goal_names import JUDGE_VERSIONS, GoalName
 from fedarena.core import registry
 from fedarena.core.card import Kind
 from fedarena.core.options import as_recorded
+from fedarena.core.source_commit import source_commit
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Provenance
 from fedarena.federation import compose
@@ -127,24 +126,13 @@ def environment() -> Environment:
     libraries = ("torch", "numpy", "scipy", "scikit-learn", "torchmetrics", "dp-accounting")
     return {
         "fedarena": __version__,
-        "commit": _commit(),
+        "commit": source_commit(),
         "python": platform.python_version(),
         "libraries": {name: version(name) for name in libraries},
         "machine": platform.machine(),
         "system": platform.system(),
         "cpus": os.cpu_count(),
     }
-
-
-def _commit() -> str | None:
-    """The commit of a source checkout, or None for an installed package."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / "pyproject.toml").exists():
-        return None
-    description = subprocess.run(
-        ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True
-    )
-    return description.stdout.strip() or None
 
 
 def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:

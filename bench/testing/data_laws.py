@@ -20,7 +20,7 @@ def loaded(method: Method) -> Dataset:
     try:
         made = method.target(method.data_dir)
     except UserError as error:
-        if "data set '" in str(error):
+        if "data set '" in str(error) and "' is absent: " not in str(error):
             raise
         raise LawIdle(f"it cannot be loaded here: {error}") from None
     require(isinstance(made, Dataset), f"it gives a {type(made).__name__}", "return fedarena.datasets.dataset.Dataset")

@@ -35,7 +35,9 @@ class Flame(Aggregator):
         sizes = norms.cpu().numpy()
         order = sizes.argsort() if len(np.unique(sizes)) == len(x) else by_content(x)  # of the rows, not their places
         kept = np.empty(len(x), dtype=np.bool_)
-        kept[order] = majority(cosine_distances(x, norms)[np.ix_(order, order)], self.options.min_samples)
+        # Sorted before distances are computed: their last digits, which decide ties, depend on the place of a row.
+        rows = torch.from_numpy(order.copy()).to(x.device)
+        kept[order] = majority(cosine_distances(x[rows], norms[rows]), self.options.min_samples)
         votes = torch.from_numpy(kept / kept.sum()).to(x)
         used = votes * clipping(norms, bound).to(x)
         noise = torch.randn(x.shape[1], generator=call.rng.child("noise").torch()).to(x)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from helpers.agreement import assert_train_alike, poisoned
-from helpers.pretend_cuda import pretend_cuda
 from torch import Tensor
 
 import fedarena as fa
@@ -19,6 +18,7 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.torchvision_import import declare_operators
 from fedarena.federation import compose
+from fedarena.testing.pretended_cuda import pretend_cuda
 
 declare_operators()
 byzfl = pytest.importorskip("byzfl", reason="ByzFL is not installed")

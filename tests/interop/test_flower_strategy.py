@@ -12,7 +12,6 @@ import pytest
 import torch
 from helpers.agreement import assert_train_alike, poisoned
 from helpers.poisoning import problem
-from helpers.pretend_cuda import pretend_cuda
 
 from fedarena.cli import main
 from fedarena.contracts.defense import Broadcast, Cohort, State
@@ -21,6 +20,7 @@ from fedarena.core.tensors import Tensors
 from fedarena.federation import compose
 from fedarena.records.command import command_of
 from fedarena.records.store import Store
+from fedarena.testing.pretended_cuda import pretend_cuda
 
 pytest.importorskip("flwr", reason="Flower is not installed")
 

@@ -71,6 +71,12 @@ def test_nor_where_rows_are_as_far_from_each_other(name: str, f: int, more: int,
     order_changes_nothing(made, x.double(), f, order, torch.ones(d, dtype=torch.float64), weights=False)
 
 
+def test_last_digits_do_not_break_the_ties_of_flame() -> None:
+    """Thirteen rows whose distances differed in their last digits in another order, and so did the cluster."""
+    x = torch.tensor([[0, 0, 0]] * 5 + [[0, 0, 1]] * 4 + [[0, 1, 2], [1, 0, 0], [1, 0, 1], [1, 2, 2]]).double()
+    order_changes_nothing(rule("flame"), x, 1, [*range(11), 12, 11], torch.ones(3).double(), weights=False)
+
+
 def test_the_order_of_uploads_does_not_matter_to_the_law_of_buckets() -> None:
     """Four rows make three pairings: each a third of the time in any order (800 draws, 5 standard deviations)."""
     x = torch.tensor([[0.0], [1.0], [10.0], [100.0]])

@@ -1,0 +1,83 @@
+"""`bench completion SHELL`: what makes a shell complete commands, options and names of methods.
+
+A shell then starts `bench` with `_ARGCOMPLETE` set at each press of the tab key, and argcomplete answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fedarena.core import registry
+from fedarena.core.card import Kind
+
+SHELLS = ("bash", "zsh", "fish")
+SUITE, ANY = "suite", "any"
+COMPLETED: dict[str, tuple[Kind | str, ...]] = {
+    "defense": ("defense", "aggregator", "secure"),
+    "attack": ("attack",),
+    "dataset": ("dataset",),
+    "model": ("model",),
+    "partition": ("partition",),
+    "suite": (SUITE,),
+    "name": (ANY,),
+}
+"""The name of an argument → the kinds of names that complete it."""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `completion`."""
+    completing = subparsers.add_parser(
+        "completion",
+        help="print what makes a shell complete commands, options and names",
+        description='In bash: eval "$(bench completion bash)"; in fish: bench completion fish | source.',
+    )
+    completing.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of: {', '.join(SHELLS)}")
+    completing.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the shell's code."""
+    from argcomplete.shell_integration import shellcode
+
+    print(shellcode(["bench"], shell=args.shell))
+    return 0
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell, and end the process; nothing where no shell asks."""
+    import argcomplete
+
+    for action in _actions(parser):
+        if action.dest in COMPLETED:
+            action.completer = _completer(COMPLETED[action.dest])  # type: ignore[attr-defined]
+    argcomplete.autocomplete(parser)
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All arguments of a parser, and those of its commands."""
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)
+
+
+def _completer(kinds: tuple[str, ...]) -> Callable[..., list[str]]:
+    """The names that go on with what is typed; parts before the last `+` stay."""
+
+    def names(prefix: str, **_: Any) -> list[str]:
+        head, plus, last = prefix.rpartition("+")
+        return [f"{head}{plus}{name}" for name in sorted(_names(kinds)) if name.startswith(last)]
+
+    return names
+
+
+def _names(kinds: tuple[str, ...]) -> set[str]:
+    if SUITE in kinds:
+        from fedarena.runs.suite import suite
+
+        return set(suite.names())
+    methods = registry.registries()
+    return {name for kind, some in methods.items() if kind in kinds or ANY in kinds for name in some.names()}
