@@ -4,9 +4,9 @@
     python benchmarks/memory_grid.py reports/memory/board.json --picture reports/images/memory-grid.png
 
 Prints a table of markdown: for each setting and rule the accuracy without poisoning and the lowest of the three
-attackers' (mean over seeds), with the attacker's letter. Below it, for each rule, how momentum changes that lowest accuracy: the
-mean over the six settings of split and participation of (with − without), with its 95 % interval over these settings
-(Student's t, paired), and in how many of them it is higher.
+attackers' (mean over seeds), with the attacker's letter. Below it, for each rule, how momentum changes that lowest
+accuracy: the mean over the six settings of split and participation of (with − without), with its 95 % interval over
+these settings (Student's t, paired), and in how many of them it is higher.
 """
 
 from __future__ import annotations
