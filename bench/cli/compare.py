@@ -126,10 +126,10 @@ def as_json(c: Comparison) -> dict[str, Any]:
 
 def show(c: Comparison) -> None:
     """Print verdict, findings and counts."""
-    from rich.table import Table
     from rich.text import Text
 
     from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
+    from fedarena.cli.output.rows import show_rows
     from fedarena.cli.output.terminal import Terminal
 
     # A pipe has no width to fit, so rows are not broken there.
@@ -137,12 +137,8 @@ def show(c: Comparison) -> None:
     console.print(Text(verdict(c), style="bold red" if c.findings else "bold green"))
     console.print(Text(f"{c.new} compared with {c.base}"))
     if c.findings:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for title in ("where", "what", *NUMBERS):
-            table.add_column(title, overflow="fold")
-        for item in c.findings[:SHOWN]:
-            table.add_row(*(Text(t) for t in (item.name, "; ".join(item.findings), *numbers(item))))
-        console.print(table)
+        rows = [(item.name, "; ".join(item.findings), *numbers(item)) for item in c.findings[:SHOWN]]
+        show_rows(console, ("where", "what", *NUMBERS), rows)
         if len(c.findings) > SHOWN:
             console.print(Text(f"… and {len(c.findings) - SHOWN} more (--markdown, --junit and --json have them)"))
     for line in (tally(c), *notes(c)[:10], *caveats(c)):

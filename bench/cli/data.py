@@ -128,15 +128,12 @@ def _print_json(content: dict[str, Any]) -> int:
 
 
 def _print_rows(rows: Sequence[Row]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+    from fedarena.cli.output.rows import show_rows
     from fedarena.cli.output.terminal import Terminal
     from fedarena.datasets.cards.spec import show_shape
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("data set", "samples", "classes", "shape", "checksum", "subset", "licence", "found"):
-        table.add_column(title, overflow="fold")
+    titles = ("data set", "samples", "classes", "shape", "checksum", "subset", "licence", "found")
+    lines = []
     for row in rows:
         samples = f"{row.train} + {row.test}" if row.train is not None else "-"
         place = row.path or row.state
@@ -150,9 +147,9 @@ def _print_rows(rows: Sequence[Row]) -> None:
             row.licence or "-",
             f"{place} ({row.state})" if row.problem and row.path else place,
         )
-        table.add_row(*(Text(cell) for cell in cells))
+        lines.append(cells)
     # A pipe has no width to fit, so rows are not broken there.
-    Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 240).print(table)
+    show_rows(Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 240), titles, lines)
     for row in rows:
         if row.problem:
             print(one_line(f"{row.name}: {row.problem}"))

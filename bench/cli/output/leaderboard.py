@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich import box
 from rich.console import Console
@@ -17,7 +17,11 @@ from fedarena.cli.output.terminal import Terminal
 WIDE = 140
 """The width of a terminal from which on four tables become three."""
 NAME = 20
-"""Characters of a defense's name that stay on one line in a wide terminal."""
+"""Characters of a defense's name that stay on one line."""
+LINE = 16
+"""Characters of a cell that stay on one line in a narrow terminal; longer ones break between words."""
+PADDING = 3
+"""Characters between two columns."""
 
 Part = Callable[[Leaderboard, LeaderboardRow], dict[str, Text]]
 """Heading → cell of one defense, for a few columns of the ranking."""
@@ -61,8 +65,39 @@ def _show_tables(leaderboard: Leaderboard, console: Console) -> None:
             {heading: text for part in parts for heading, text in part(leaderboard, row).items()}
             for row in leaderboard.rows
         ]
-        if lines and lines[0]:
-            console.print(_table(leaderboard.rows, lines, wide))
+        if not lines or not lines[0]:
+            continue
+        if wide:
+            console.print(_table(leaderboard.rows, lines, {}))
+            continue
+        lines = [{heading: _on_two_lines(text) for heading, text in line.items()} for line in lines]
+        for widths in _that_fit(leaderboard.rows, lines, console.width):
+            console.print(_table(leaderboard.rows, [{name: line[name] for name in widths} for line in lines], widths))
+
+
+def _on_two_lines(text: Text) -> Text:
+    """A score with its interval below it, so that columns are narrow and no word is broken."""
+    return Text(text.plain.replace(" (", "\n("), text.style)
+
+
+def _that_fit(rows: Sequence[LeaderboardRow], lines: Sequence[dict[str, Text]], width: int) -> Iterator[dict[str, int]]:
+    """Heading → least width of its column, for as many columns as fit beside rank and name, and then for the rest."""
+    names = max(len(str(row.rank)) for row in rows) + PADDING + min(NAME, max(len(row.defense) for row in rows))
+    group: dict[str, int] = {}
+    for heading in lines[0]:
+        least = max(map(_least_width, (heading, *(line[heading].plain for line in lines))))
+        if group and names + sum(PADDING + w for w in (*group.values(), least)) > width:
+            yield group
+            group = {}
+        group[heading] = least
+    yield group
+
+
+def _least_width(text: str) -> int:
+    """The longest line that must not be broken, or the longest word of a line that may be."""
+    return max(
+        (len(part) for line in text.split("\n") for part in ([line] if len(line) <= LINE else line.split())), default=0
+    )
 
 
 def _show_references(leaderboard: Leaderboard, console: Console) -> None:
@@ -104,13 +139,13 @@ def _parties(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
     return {f"privacy:\n{party}": Text(row.cells[f"party:{party}"].text) for party in leaderboard.parties}
 
 
-def _table(rows: Sequence[LeaderboardRow], lines: Sequence[dict[str, Text]], wide: bool) -> Table:
+def _table(rows: Sequence[LeaderboardRow], lines: Sequence[dict[str, Text]], widths: Mapping[str, int]) -> Table:
+    """Rank and name of each defense, and some columns; `widths` are their least ones."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
     table.add_column("#", justify="right")
-    least = min(NAME, max(len(row.defense) for row in rows)) if wide else None
-    table.add_column("defense", overflow="fold", min_width=least)
+    table.add_column("defense", overflow="fold", min_width=min(NAME, max(len(row.defense) for row in rows)))
     for heading in lines[0]:
-        table.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold", min_width=widths.get(heading))
     for row, line in zip(rows, lines, strict=True):
         table.add_row(row.rank, Text(row.defense, "bold"), *line.values(), style="dim" if row.unranked else "")
     return table

@@ -8,11 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fedarena.cli.output.rows import longest_word
 from fedarena.cli.output.suite_progress import span
 from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.numbers import plural
@@ -59,23 +60,28 @@ def _plan_table(plan: Plan, done: Collection[str], reasons: Collection[tuple[str
         done: the keys of the trials that are there.
         reasons: the names of the trials that are n/a.
     """
-    view = Table(box=box.SIMPLE_HEAD)
-    for column in ("problem", "attack", "defenses", "threats", "trials", "there", "n/a"):
-        view.add_column(column, justify="right" if column in ("defenses", "trials", "there", "n/a") else "left")
-    shown = ""
+    shown, rows = "", []
     for problem, attack in dict.fromkeys((t.problem, t.attack) for t in plan.trials):
         trials = [t for t in plan.trials if (t.problem, t.attack) == (problem, attack)]
         away = sum(t.name in reasons for t in trials)
-        view.add_row(
+        row = (
             "" if problem == shown else problem,
-            "(no attack)" if attack == "none" else attack,
+            "(no attack)" if attack == "none" else attack.replace("+", "+\n"),
             str(len({t.defense for t in trials})),
             _threats(trials),
             str(len(trials)),
             str(sum(t.key in done for t in trials)),
             str(away) if away else "",
         )
+        rows.append(row)
         shown = problem
+    view = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    columns = ("problem", "attack", "defenses", "threats", "trials", "there", "n/a")
+    for column, cells in zip(columns, zip(*rows, strict=True) if rows else [()] * len(columns), strict=True):
+        justify: JustifyMethod = "right" if column in ("defenses", "trials", "there", "n/a") else "left"
+        view.add_column(column, justify=justify, min_width=max(map(longest_word, (column, *cells))))
+    for row in rows:
+        view.add_row(*row)
     return view
 
 

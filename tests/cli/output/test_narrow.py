@@ -1,0 +1,65 @@
+"""In a terminal of 80 columns no line is longer, and no word is broken or cut."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.paths import REPORTS
+from rich.console import Console
+
+from fedarena.board.leaderboard import render
+from fedarena.board.load import load_board
+from fedarena.cli.output import leaderboard, suite
+from fedarena.cli.output.rows import show_rows
+from fedarena.runs.suite.plan import Plan, Planned
+
+BOARDS = ("digits", "heterogeneous", "baseline")
+
+
+def printed(show: Callable[[Console], None], width: int) -> str:
+    out = io.StringIO()
+    show(Console(file=out, width=width))
+    return out.getvalue()
+
+
+def assert_whole(show: Callable[[Console], None]) -> None:
+    """Every word of 80 columns is one of a very wide terminal, but for rules."""
+    narrow, wide = printed(show, 80), printed(show, 500)
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert {word for word in narrow.split() if "─" not in word} <= set(wide.split())
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_leaderboard_is_whole(board: str) -> None:
+    rendered = render(load_board(REPORTS / board))
+    assert_whole(lambda console: leaderboard.show(rendered, [], console))
+
+
+def test_the_plan_of_a_suite_is_whole() -> None:
+    """A plan with an attack of a long name, and with one of every form and party."""
+    place = {"defense": "two-stage-hardened", "seed": 0, "goal": "", "key": "k", "shown": True, "counts": True}
+    trials = tuple(
+        Planned(name=(attack, party), problem="property", attack=attack, party=party, form=form, knows=knows, **place)  # type: ignore[arg-type]
+        for attack in ("none", "model-replacement+pixel-trigger", "marginal-membership")
+        for party in ("server", "eavesdropper", "outsider")
+        for form, knows in (("paper", ""), ("adaptive", "omniscient"))
+    )
+    planned = Plan("s", "S", "It is a suite.", "d", (0,), {}, (), trials)
+    assert_whole(lambda console: console.print(suite._plan_table(planned, {"k"}, {("none", "server")})))
+    empty = Plan("s", "S", "It is a suite.", "d", (0,), {}, (), ())
+    assert "problem" in printed(lambda console: console.print(suite._plan_table(empty, (), ())), 80)
+
+
+def test_rows_stand_below_each_other_where_a_table_is_too_wide() -> None:
+    titles, rows = ("where", "path"), [("first", "a" * 60), ("second", "-"), ("third" * 4, "words in a row")]
+    text = printed(lambda console: show_rows(console, titles, rows), 80)
+    assert text.splitlines() == ["first", f"  path: {'a' * 60}", "second", "third" * 4, "  path: words in a row"]
+    assert printed(lambda console: show_rows(console, titles, rows), 100).splitlines()[0].split() == ["where", "path"]
+
+
+def test_a_path_that_no_terminal_holds_is_not_broken(tmp_path: Path) -> None:
+    long = "/" + "x" * 150
+    assert long in printed(lambda console: show_rows(console, ("name", "path"), [("one", long)]), 80)
