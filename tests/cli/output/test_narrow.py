@@ -47,9 +47,10 @@ def test_the_plan_of_a_suite_is_whole() -> None:
         for party in ("server", "eavesdropper", "outsider")
         for form, knows in (("paper", ""), ("adaptive", "omniscient"))
     )
-    planned = Plan("s", "S", "It is a suite.", "d", (0,), {}, (), trials)
+    about = {"suite": "s", "title": "S", "about": "It is a suite.", "digest": "d", "seeds": (0,)}
+    planned = Plan(**about, problems={}, aside=(), trials=trials)  # type: ignore[arg-type]
     assert_whole(lambda console: console.print(suite._plan_table(planned, {"k"}, {("none", "server")})))
-    empty = Plan("s", "S", "It is a suite.", "d", (0,), {}, (), ())
+    empty = Plan(**about, problems={}, aside=(), trials=())  # type: ignore[arg-type]
     assert "problem" in printed(lambda console: console.print(suite._plan_table(empty, (), ())), 80)
 
 
