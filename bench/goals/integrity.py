@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.core import registry
+from fedarena.core.errors import ToldByProcess
 from fedarena.core.threat import KNOWLEDGE_MEANING, Form, Threat
 from fedarena.federation import compose
 from fedarena.federation.adversary import knowledge_of, require_corrupted, why_not
@@ -55,7 +57,8 @@ class Integrity(Goal):
 
     def require_runnable(self, spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:
         self.require_attackers(spec, attack)
-        compose.make_poisoning(attack, knowledge_of(problem, protocol, "own"))
+        with suppress(ToldByProcess):  # an attack that breaks fails its own trials, which say why
+            compose.make_poisoning(attack, knowledge_of(problem, protocol, "own"))
 
     def require_attackers(self, spec: ProblemSpec, attack: MethodSpec) -> None:
         require_corrupted(spec.corrupted, attack.label)

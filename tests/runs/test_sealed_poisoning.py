@@ -12,6 +12,7 @@ import pytest
 from helpers.cheats import EARLY, POINTS, POISONED
 from helpers.plugins import installed
 
+from fedarena.cli import main
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.threat import Knowledge, Threat
@@ -115,6 +116,17 @@ def test_an_attack_that_refuses_is_bad_input() -> None:
 def test_an_attack_fails_alone_whatever_it_says(when: str, reason: str) -> None:
     failed = poisoned("fragile", options={"when": when})
     assert (failed["status"], failed["reason"]) == ("failed", reason)
+
+
+def test_a_command_goes_on_where_an_attack_breaks_when_made(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = "run --defense fedavg --attack fragile --set fragile.when=strength --clients 10 --corrupted 2 --rounds 4"
+    assert main([*line.split(), "--model", "mlp", "--jobs", "1", "--quiet", "--secret", SECRET, "--out", "out"]) == 1
+    out, err = capfd.readouterr()
+    assert "a strength of attack fragile is not a finite number" in " ".join(out.split())
+    assert "Traceback" not in out + err
 
 
 @pytest.mark.parametrize("attack", ["huge", "undefined"])
