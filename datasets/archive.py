@@ -11,7 +11,7 @@ import numpy as np
 from fedarena.core.errors import UserError
 from fedarena.datasets import checksum, folders, npz
 from fedarena.datasets.cards.spec import File, Spec
-from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.dataset import AbsentData, Dataset, Provenance
 from fedarena.datasets.tables import to_unit
 
 SCALE = 255.0  # 8-bit images
@@ -55,11 +55,11 @@ class Archive:
         """Load the data set.
 
         Raises:
-            UserError: an absent or damaged file, or one with other content; the error names the file.
+            AbsentData: there is no file. UserError: a damaged file, or one with other content; the error names it.
         """
         located = self.find(data_dir)
         if located is None:
-            raise UserError(f"data set '{self.spec.name}' is absent: {self.how_to_get(data_dir)}")
+            raise AbsentData(f"data set '{self.spec.name}' is absent: {self.how_to_get(data_dir)}")
         return self.read(located)
 
     def find(self, data_dir: Path | None = None) -> LocatedFile | None:

@@ -42,6 +42,10 @@ class Provenance:
     subset: str | None = None
 
 
+class AbsentData(UserError):
+    """The file of a data set is not there."""
+
+
 LEAST_OF_SCALE = 0.5
 """The share of `Dataset.scale` that the largest value has at least. With less the scale is doubtful."""
 

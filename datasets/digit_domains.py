@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.datasets.cards.digit_domains import PARTS
-from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.dataset import AbsentData, Dataset, Provenance
 
 SCALE = 255.0
 BLIND_AUC = 0.57
@@ -38,7 +38,8 @@ class Joined:
         try:
             sets: list[Dataset] = [registry.find("dataset", part).load()(data_dir) for part in self.parts]
         except UserError as error:
-            raise UserError(f"data set '{self.name}' is made from {', '.join(self.parts)}: {error}") from error
+            told = f"data set '{self.name}' is made from {', '.join(self.parts)}: {error}"
+            raise (AbsentData if isinstance(error, AbsentData) else UserError)(told) from error
         facts = [part.provenance for part in sets]
         return Dataset(
             name=self.name,

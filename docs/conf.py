@@ -20,14 +20,10 @@ html_theme = "furo"
 html_title = "FedArena"
 
 myst_heading_anchors = 4
-myst_enable_extensions = ["dollarmath"]
 suppress_warnings = [
     "myst.header",  # reports begin their sections at the third level
     "myst.strikethrough",
     "toc.not_included",  # reports are reached by links
 ]
 
-autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_mock_imports: list[str] = []
-napoleon_google_docstring = True

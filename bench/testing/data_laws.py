@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fedarena.core.errors import UserError
-from fedarena.datasets.dataset import Dataset
+from fedarena.datasets.dataset import AbsentData, Dataset
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 
 SHARED = 0.05
@@ -19,9 +19,7 @@ def loaded(method: Method) -> Dataset:
     """The data set. Raises LawIdle where its files are absent, and UserError for arrays beyond its contract."""
     try:
         made = method.target(method.data_dir)
-    except UserError as error:
-        if "data set '" in str(error) and "' is absent: " not in str(error):
-            raise
+    except AbsentData as error:
         raise LawIdle(f"it cannot be loaded here: {error}") from None
     require(isinstance(made, Dataset), f"it gives a {type(made).__name__}", "return fedarena.datasets.dataset.Dataset")
     found: Dataset = made

@@ -57,7 +57,8 @@ def unusual(values: Tensor) -> Tensor:
     """[n] → [n]: |t_i − median t| / std t, with the standard deviation over n; 0 where all are equal."""
     away = (values - median(values)).abs()
     largest = values.abs().max()
-    scaled = values / largest if largest > 0 else values  # squares could overflow
+    # Scaled, since squares could overflow; sorted, since the sum's last digits, which decide ties, depend on the order.
+    scaled = (values / largest if largest > 0 else values).sort().values
     std = scaled.std(correction=0) * largest
     return torch.where(std > ROUNDING * largest, away / std, torch.zeros_like(away))
 

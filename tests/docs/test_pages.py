@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from helpers.fresh_python import run_python
 from helpers.pages import DOCS, PAGES, README, sentences
 from helpers.paths import ROOT
+from helpers.scripts import load_script
 
 MOST_WORDS = 35
 GENERATED = sorted((ROOT / "docs/methods").glob("*.md"))
@@ -43,11 +43,7 @@ def test_the_front_page_is_short() -> None:
 
 
 def test_pages_of_methods_are_what_the_cards_say() -> None:
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        from make_methods import pages
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
+    pages = load_script("docs/make_methods.py").pages
     assert pages() == {path.name: path.read_text() for path in GENERATED}, "run: python docs/make_methods.py"
 
 

@@ -1,6 +1,7 @@
 // The board, as html.py wrote it into the page.
 
 const D = JSON.parse(document.getElementById("data").textContent);
+const BASELINE = "fedavg"; // As in fedarena.contracts.baseline.
 
 // JSON has neither numbers as names nor an order of them: pairs become maps, so that a name can be anything.
 for (const c of D.cells) {

@@ -1,6 +1,5 @@
 // The picture: the scores of each defense with their intervals, in the order of the ranking.
 
-const BASELINE = "fedavg";
 const KEPT = 0.5; // From here on a defense withstands, as the advice has it.
 const LANE = 10, BETWEEN = 9; // The height of a score's line, and the room between two defenses.
 

@@ -108,14 +108,14 @@ function row(cut, defense) {
   result.overall = together(axes.map((name) => result[name].seeds));
   result.weighted = cut.weights ? weightedMean(axes, result, cut.weights) : empty();
   result.deciding = cut.weights ? result.weighted : result.lowest;
-  const plain = new Map(D.honest.filter((h) => h.defense === "fedavg").map((h) => [h.problem, h.bytes_up + h.bytes_down]));
+  const plain = new Map(D.honest.filter((h) => h.defense === BASELINE).map((h) => [h.problem, h.bytes_up + h.bytes_down]));
   const shares = runs.filter((h) => plain.get(h.problem) > 0 && h.keys.length)
     .map((h) => (h.bytes_up + h.bytes_down) / plain.get(h.problem));
   const seconds = runs.map((h) => h.relative_seconds).filter((s) => s !== null);
   result.bytes = shares.length ? fmean(shares) : null;
   result.time = seconds.length ? fmean(seconds) : null;
   result.marked = [...runs, ...mine].some((x) => x.marks.length);
-  result.unranked = (defense === "fedavg" ? "it is no defense, and stands for comparison" : "")
+  result.unranked = (defense === BASELINE ? "it is no defense, and stands for comparison" : "")
     || unranked(cut, defense, axes.filter((name) => !result[name].value))
     || (result.deciding.value ? "" : "no seed that has all scores with a weight")
     || D.without_gain[D.problems.indexOf(cut.problem)][D.defenses.indexOf(defense)];

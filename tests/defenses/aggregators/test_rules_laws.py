@@ -77,6 +77,12 @@ def test_last_digits_do_not_break_the_ties_of_flame() -> None:
     order_changes_nothing(rule("flame"), x, 1, [*range(11), 12, 11], torch.ones(3).double(), weights=False)
 
 
+def test_last_digits_do_not_break_the_ties_of_lasa() -> None:
+    """All norms lie one standard deviation from their median, which is the limit."""
+    x = torch.tensor([[2], [-2], [1], [1], [1], [2]]).double()
+    order_changes_nothing(rule("lasa"), x, 0, [0, 1, 2, 3, 5, 4], torch.ones(1).double(), weights=False)
+
+
 def test_the_order_of_uploads_does_not_matter_to_the_law_of_buckets() -> None:
     """Four rows make three pairings: each a third of the time in any order (800 draws, 5 standard deviations)."""
     x = torch.tensor([[0.0], [1.0], [10.0], [100.0]])
