@@ -101,16 +101,21 @@ def without_gain(board: Board, defense: str, problems: Sequence[str]) -> str:
         if run.defense != defense or run.problem not in problems:
             continue
         problem = next(p for p in board.problems if p.name == run.problem)
-        known = {s: facts(problem, s, run.local_only, run.server_only, run.accuracy.get(s)) for s in run.utility}
-        floors = {s: floor for s, one in known.items() if (floor := unfederated(one)) is not None}
-        if not floors or len(floors) < len(known):
+        floors = floors_of(problem, run)
+        if not floors or len(floors) < len(run.utility):
             return ""  # measured before there were references
-        gains = [run.utility[s] * (known[s]["fedavg_accuracy"] - floor) for s, floor in floors.items()]
+        gains = [run.utility[s] * (problem.reference_accuracy[s] - floor) for s, floor in floors.items()]
         best = max(best or 0.0, fmean(gains))
         told.append(f"{run.problem}: {fmean(run.accuracy.values()):.2f} against {fmean(floors.values()):.2f}")
     if best is None or gained(best, 0.0):
         return ""
     return f"it gains less than {LEAST_GAIN:g} over what can be had without a federation ({', '.join(told)})"
+
+
+def floors_of(problem: ProblemInfo, run: CleanRun) -> dict[int, float]:
+    """b of a run by seed, for seeds with a utility; none that was measured before there were references."""
+    known = {s: unfederated(facts(problem, s, run.local_only, run.server_only)) for s in sorted(run.utility)}
+    return {seed: floor for seed, floor in known.items() if floor is not None}
 
 
 def no_better_than_alone(utility: Mapping[int, float]) -> bool:

@@ -73,12 +73,14 @@ def read_args(words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def of_a_plugin_file(error: Exception) -> str:
-    """What went wrong, with the line, if it did so in a plug-in file; else ""."""
-    from fedarena.core import plugin_file
-    from fedarena.core.errors import describe
+def of_a_plugin(error: Exception) -> str:
+    """What went wrong, with the line, if it did so in a plug-in file or in a method of another package; else ""."""
+    from fedarena.core import plugin_file, registry
+    from fedarena.core.errors import describe, packages_of
 
-    told = [*getattr(error, "__notes__", ()), describe(error)]
+    told: list[str] = [*getattr(error, "__notes__", ()), describe(error)]
+    if not packages_of(error).isdisjoint(registry.foreign_packages()):
+        return told[-1]
     files = {claim.file for claim in plugin_file.claims()}
     return next((text for text in told if any(f", {file}:" in text for file in files)), "")
 
@@ -115,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        if told := of_a_plugin_file(error):
+        if told := of_a_plugin(error):
             print(f"bench: a method failed: {one_line(told)}", file=sys.stderr)
             return 1
         if not isinstance(error, OSError):

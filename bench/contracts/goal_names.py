@@ -25,7 +25,7 @@ whether a sample was in the training set, or the gradient itself.
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
 
 JUDGE_VERSIONS: Mapping[str, int] = {
-    "": 5,
+    "": 6,
     "reconstruction": 3,
     "labels": 4,
     "membership": 3,
@@ -50,5 +50,6 @@ In version 4 every look after a fall is in a window, and no look that an attack 
 that reads no upload knows which classes it holds itself.
 
 In version 5 a window of a poisoned run is as long as a tenth of the rounds, also where an attack says that it begins
-later, or the clean run learns late.
+later, or the clean run learns late. In version 6 no word of an attack lowers the score that it leaves: a model that had
+not learned when the attack began cannot fall.
 """

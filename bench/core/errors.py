@@ -48,6 +48,15 @@ def line_of_method(error: BaseException) -> str:
     return next((_place(*place) for place in reversed(_places(error)) if _is_a_methods(place[0])), "")
 
 
+def packages_of(error: BaseException) -> set[str]:
+    """The packages whose lines an exception has passed."""
+    return {_package(frame) for frame, _ in _places(error)}
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
 def _places(error: BaseException) -> list[tuple[FrameType, int]]:
     return list(traceback.walk_tb(error.__traceback__))
 
@@ -57,5 +66,5 @@ def _place(frame: FrameType, line: int) -> str:
 
 
 def _is_a_methods(frame: FrameType) -> bool:
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    package = _package(frame)
     return package not in LIBRARIES and package not in sys.stdlib_module_names

@@ -209,6 +209,12 @@ def registries() -> Mapping[Kind, Registry]:
     return build()
 
 
+def foreign_packages() -> set[str]:
+    """The packages beside this one that hold methods."""
+    entries = [entry for known in registries().values() for name in known.names() for entry in known.claims(name)]
+    return {entry.target.partition(":")[0].partition(".")[0] for entry in entries if entry.foreign} - {BUILT_IN}
+
+
 def find(kind: Kind, name: str) -> Card:
     """The card of a method by kind and name. Raises UserError."""
     return registries()[kind].card(name)

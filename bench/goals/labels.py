@@ -27,7 +27,7 @@ class BatchLabelsText(GoalText):
         return Wording(
             metric="label_accuracy",
             tie="label_accuracy",
-            undefended="Without a defense {attack} reads of the labels",
+            undefended="Of the labels, without a defense {attack} reads",
             defended="Of the labels, {attack} reads from {defense}",
             outcome=percent_of("label_accuracy"),
         )

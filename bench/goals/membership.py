@@ -19,7 +19,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.own_samples import of_others, why_all_own
-from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, outsiders
+from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, chance_of, outsiders
 from fedarena.goals.text import given_of_readings, span, values
 
 if TYPE_CHECKING:
@@ -104,7 +104,9 @@ class BatchMembership(Ranking):
         return draw_questions(problem, held, outsiders, list(zip(whose, truths, strict=True)), rng)
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        return membership_metrics(*self.pooled(answer, challenge), readings=challenge.readings)
+        return membership_metrics(
+            *self.pooled(answer, challenge), readings=challenge.readings, chance=chance_of(challenge.metrics)
+        )
 
     def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
         return answer, challenge.answers

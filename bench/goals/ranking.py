@@ -69,11 +69,11 @@ class Ranking(InferenceGoal):
 
     def leak(self, metrics: Mapping[str, float]) -> float:
         """The leak is (AUC − c)/(1 − c); c, the AUC without an upload, is .5 where the files of the data are alike."""
-        blind = metrics.get("blind_auc", 0.5)
-        return (metrics["auc"] - blind) / (1 - blind)
+        chance = chance_of(metrics)
+        return (metrics["auc"] - chance) / (1 - chance)
 
     def chance(self, metrics: Mapping[str, float]) -> tuple[str, float]:
-        return "auc", metrics.get("blind_auc", 0.5)
+        return "auc", chance_of(metrics)
 
 
 def blind(problem: Problem) -> dict[str, float]:
@@ -81,9 +81,14 @@ def blind(problem: Problem) -> dict[str, float]:
     return {"blind_auc": problem.blind_auc} if problem.blind_auc != 0.5 else {}
 
 
+def chance_of(metrics: Mapping[str, float]) -> float:
+    """c, the AUC without an upload."""
+    return metrics.get("blind_auc", 0.5)
+
+
 def blind_auc(records: Sequence[Record]) -> str:
     """The AUC that needs no upload."""
-    told = sorted({r["metrics"].get("blind_auc", 0.5) for r in records if "auc" in r["metrics"]} or {0.5})
+    told = sorted({chance_of(r["metrics"]) for r in records if "auc" in r["metrics"]} or {0.5})
     return " or ".join(f"{auc:g}" for auc in told)
 
 

@@ -37,7 +37,7 @@ def _wording(verb: str, of: str, metric: str, tie: str) -> Wording:
     return Wording(
         metric=metric,
         tie=tie,
-        undefended=f"Without a defense {{attack}} {verb} of the {of}",
+        undefended=f"Of the {of}, without a defense {{attack}} {verb}",
         defended=f"Of the {of}, {{attack}} {verb} from {{defense}}",
         outcome=percent_of(metric),
     )

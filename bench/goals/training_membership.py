@@ -27,7 +27,7 @@ from fedarena.goals.candidates import Question
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, outsiders
+from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, chance_of, outsiders
 from fedarena.goals.released_model import model_of
 from fedarena.goals.text import span, values
 
@@ -111,7 +111,7 @@ class TrainingMembership(Ranking):
         return [Challenge(held.reading, view, question.members, known)]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        return membership_metrics(*self.pooled(answer, challenge), grouped=False)
+        return membership_metrics(*self.pooled(answer, challenge), grouped=False, chance=chance_of(challenge.metrics))
 
     def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
         return answer, [challenge.answers]

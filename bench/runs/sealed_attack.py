@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -49,25 +50,32 @@ def answer_of(
     attack: MethodSpec, view: View, rng: Rng, device: str, progress: Callable[[float, str], None]
 ) -> tuple[Answer | NotApplicable, float]:
     """The attack's answer, and the CPU seconds that it took. Raises ToldByProcess."""
+    began = time.monotonic()
     data = ask(
         "fedarena.runs.sealed_attack",
         (attack, view, rng),
         device,
-        lambda message: progress(float(message[0]), str(message[1])),
+        lambda message: progress(_share(message[0]), str(message[1])),
     )
+    most = (time.monotonic() - began) * (os.cpu_count() or 1)
     try:
         content = torch.load(io.BytesIO(data), weights_only=True)
         answer: Any = content["answer"]
         read = [_read(*one) for one in answer] if isinstance(answer, list) else _read(*answer)
-        return read, _seconds(content["seconds"])
+        return read, _seconds(content["seconds"], most)
     except Exception as error:
         raise ToldByProcess(f"the attack's answer is none: {' '.join(str(error).split())[:300]}") from None
 
 
-def _seconds(value: Any) -> float:
-    """A time. Raises ValueError where it is none: the attack's process could say anything."""
-    if type(value) is not float or not 0 <= value < math.inf:
-        raise ValueError(f"its time is {value}")
+def _share(value: Any) -> float:
+    """A share of the work, from 0 to 1. The attack's process could say anything."""
+    return min(1.0, max(0.0, float(value))) if math.isfinite(value) else 0.0
+
+
+def _seconds(value: Any, most: float) -> float:
+    """A CPU time. Raises ValueError where it is none, or longer than all cores could work meanwhile."""
+    if type(value) is not float or not 0 <= value <= most:
+        raise ValueError(f"its time is {value} s, where {most:.0f} s are possible")
     return value
 
 

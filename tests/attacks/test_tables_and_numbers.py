@@ -266,7 +266,7 @@ def test_reconstructed_rows_are_printed_and_not_drawn(tmp_path: Path, capsys: py
         "the mean training row has PSNR",
         "the median training label is off by 0.1",
         "Rows of a table are not drawn.",
-        "Verdict. Without a defense dlg identifies of the rows",
+        "Verdict. Of the rows, without a defense dlg identifies",
         "fedavg: R² ",
     ):
         assert said in out

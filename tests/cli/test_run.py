@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.plugins import installed
 
 from fedarena.cli import main
 from fedarena.records.store import load_pictures as load_pictures
@@ -49,6 +50,28 @@ def test_a_run_prints_the_table_and_writes_what_it_says(tmp_path: Path, capsys: 
         *(("dbcl", p, "paper") for p in ("server", "client", "eavesdropper")),
     }
     assert (tmp_path / "dbcl-dlg-digits.png").read_bytes().startswith(b"\x89PNG")
+
+
+UNLOADABLE = """
+from fedarena.core.card import Card
+
+def load(data_dir=None):
+    raise ImportError("libfoo.so is missing")
+
+CARD = Card(name="unloadable", kind="dataset", title="It needs what is not here", target=load)
+"""
+
+
+@pytest.mark.parametrize("command", [("run", "--defense=krum", "--attack=sign-flip"), ("explain", "krum", "sign-flip")])
+def test_a_package_s_data_set_that_cannot_be_read_is_one_line(
+    tmp_path: Path, command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with installed(tmp_path, {"datasets": {"unloadable": "unloadable:CARD"}}) as place:
+        (place / "unloadable.py").write_text(UNLOADABLE)
+        given = (*command, "--dataset=unloadable", "--model=mlp", "--clients=4", "--corrupted=1")
+        code, out, err = bench(*given, capsys=capsys)
+    assert (code, out) == (1, "")
+    assert err == "bench: a method failed: ImportError: libfoo.so is missing (in load, unloadable.py:5)\n"
 
 
 def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

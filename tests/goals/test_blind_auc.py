@@ -49,6 +49,7 @@ def test_a_record_says_what_the_files_give_away(attack: str, monkeypatch: pytest
     assert record["metrics"]["blind_auc"] == 0.6
     leak = max(0.0, (record["metrics"]["auc"] - 0.6) / 0.4)
     assert record["scores"]["privacy"] == pytest.approx(1 - leak)
+    assert record["metrics"]["advantage"] == pytest.approx((record["metrics"]["auc"] - 0.6) / 0.4)
 
 
 @pytest.mark.parametrize(("name", "auc"), DECLARED.items())

@@ -100,7 +100,7 @@ class Patcher(Blind):
         return super().run(view, rng, progress)
 
 
-WAYS = ("raise", "exit", "kill", "close", "type", "garble", "time", "sleep")
+WAYS = ("raise", "exit", "kill", "close", "type", "garble", "time", "clock", "progress", "sleep")
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,14 @@ class Broken(Blind):
             os._exit(3)
         if way == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
-        if way == "time":
-            time.process_time = lambda: math.nan  # type: ignore[assignment]
+        if way in ("time", "clock"):
+            told = math.nan if way == "time" else 1e9
+            time.process_time = lambda: told  # type: ignore[assignment]
+            return super().run(view, rng, progress)
+        if way == "progress":
+            for share in (math.nan, -1.0, 7.0):
+                progress(share, "no share of anything")
+                time.sleep(0.1)
             return super().run(view, rng, progress)
         if way == "type":
             return ["an image"]  # type: ignore[list-item]

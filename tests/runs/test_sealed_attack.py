@@ -144,6 +144,7 @@ def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
         ("kill", "its process was ended by SIGKILL and gave no answer"),
         ("close", "its process closed its line and gave no answer"),
         ("time", "the attack's answer is none: its time is nan"),
+        ("clock", "the attack's answer is none: its time is 99999"),
         ("garble", "its process sent what is no message"),
         ("type", "TypeError: an attack answered with a str, allowed: Reconstruction, Scores,"),
     ],
@@ -162,6 +163,15 @@ def test_progress_of_an_attack_arrives(capfd: pytest.CaptureFixture[str]) -> Non
     printed = capfd.readouterr()
     assert "the attack prints" not in printed.out
     assert "the attack prints" in printed.err
+
+
+def test_progress_that_is_no_share_is_told_as_one() -> None:
+    told: list[float] = []
+    asked = group("broken", options={"way": "progress"})
+    (result,) = run_groups([asked], 1, lambda i, share, text: told.append(share))
+    assert result.records[0]["status"] == "ok"
+    assert told[-1] == 1.0  # the last is 7
+    assert all(0 <= share <= 1 for share in told)
 
 
 def test_no_process_outlives_a_killed_parent(tmp_path: Path) -> None:

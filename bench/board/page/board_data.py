@@ -14,7 +14,7 @@ from fedarena.board.page.outcome import outcome
 from fedarena.board.page.pictures import Pictures
 from fedarena.board.ranking import utility_problems
 from fedarena.board.reference_lines import reference_lines
-from fedarena.board.references import without_gain
+from fedarena.board.references import floors_of, without_gain
 from fedarena.board.threat_filter import ThreatFilter
 from fedarena.board.weights import Weights
 from fedarena.core.text.numbers import t_quantile
@@ -36,7 +36,7 @@ def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dic
         "problems": problem_choices(board),
         "arenas": [{n: getattr(p, n) for n in ("name", "measure", "chance")} for p in board.problems],
         "useful": utility_problems(board),
-        "honest": [_clean_run(run) for run in board.clean_runs],
+        "honest": [_clean_run(board, run) for run in board.clean_runs],
         "cells": [_cell(board, c, pictures.by_cell.get(i)) for i, c in enumerate(board.cells)],
         "pictures": pictures.uris,
         "sentences": sentences,
@@ -71,7 +71,9 @@ def problem_choices(board: Board) -> list[str]:
     return ["", *dict.fromkeys([*names, *(c.problem for c in board.cells)])]
 
 
-def _clean_run(run: CleanRun) -> dict[str, Any]:
+def _clean_run(board: Board, run: CleanRun) -> dict[str, Any]:
+    problem = next((p for p in board.problems if p.name == run.problem), None)
+    floors = floors_of(problem, run) if problem else {}
     names = ("problem", "defense", "status", "reason", "bytes_up", "bytes_down", "relative_seconds", "peak_bytes")
     return {
         **{name: getattr(run, name) for name in names},
@@ -81,6 +83,8 @@ def _clean_run(run: CleanRun) -> dict[str, Any]:
         "accuracy": _pairs(run.accuracy),
         "utility": _pairs(run.utility),
         "curve": _points(run.curve),
+        # b of the least seed, whose curves are drawn.
+        "without_federation": _rounded(floors[min(floors)]) if floors else None,
         "guarantees": list(run.guarantees.items()),
     }
 

@@ -39,7 +39,9 @@ function charts(c) {
     const lines = [{ name: `under ${c.attack}`, points: c.curve }];
     if (run && run.curve.length) lines.push({ name: "without poisoning", points: run.curve });
     const last = Math.max(...lines.flatMap((l) => l.points.map((p) => p[0])));
-    if (arena) lines[2] = { name: "chance", points: [[0, arena.chance], [last, arena.chance]] };
+    const b = run && run.without_federation;
+    if (typeof b === "number") lines[2] = { name: `what needs no federation (b = ${fixed(b, 2)})`, points: [[0, b], [last, b]] };
+    else if (arena) lines[2] = { name: "chance", points: [[0, arena.chance], [last, arena.chance]] };
     const what = arena && arena.measure === "R2" ? "R²" : "accuracy";
     drawings.push(chart(`${what} by round, least seed`, "round", what, lines.filter(Boolean)));
   }

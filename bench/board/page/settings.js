@@ -57,6 +57,8 @@ function beatsBaseline(cut, rows) {
 
 // For other weights the page says who leads.
 function weightedAdvice(cut, rows) {
+  const zero = cut.weights && !axesOf(cut).some((axis) => cut.weights[axis] > 0);
+  if (zero) return [`No score that counts here has a weight, so nothing is ranked. ${joinAnd(axesOf(cut))} can have one.`];
   const words = cut.weights ? `--weights ${Object.entries(cut.weights).map(([axis, weight]) => `${axis}=${weightText(weight)}`).join(",")}` : "no --weights";
   const told = `The command below says why, with ${words}.`;
   const ranked = rows.filter((r) => r.rank);

@@ -4,6 +4,8 @@ What a user notices is a model that is bad for a while, not one unlucky look. So
 *window*: as many evaluations in a row as a tenth of the rounds holds. The last look alone would miss a model that
 recovers, and a single lowest look would count chance. Looks that an attack asks for, where it culminates, are in no
 window: two of them within two rounds would stand for a tenth of the rounds.
+
+No word of an attack can lower the score. Where it says that it begins, some windows count no longer, and none is added.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from statistics import fmean
 from typing import Any
 
@@ -55,9 +56,9 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
         largest_drop: the largest clean − attacked at one evaluation after the attack has begun.
         lowest, mean_accuracy: the attacked model's least and mean accuracy at the evaluations that count; the mean is
             over regular ones. They begin with the window in which the clean run has learned, because the low accuracy
-            of an untrained model is no damage. Earlier ones count from the one at which the attacked model has fallen
-            below 95 % of its accuracy when the attack began, or of its best if it had learned, until it has that again.
-            No evaluation before the attack begins counts.
+            of an untrained model is no damage. Earlier ones count where the attacked model had learned already and
+            has fallen below 95 % of its best regular evaluation, until it has that again. No evaluation before the
+            attack begins counts.
         window_accuracy, window_clean_accuracy: the mean accuracy of the attacked and of the clean model in the worst
             window (`_worst_window`). Where too few evaluations count to fill one, those before them fill it: otherwise
             an attack that says that it begins late would be judged by the luck of the last look.
@@ -70,14 +71,14 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     begun = next((i for i, look in enumerate(looks) if look.round > begins), last)
     enough = min(looks[-1].clean, floor + LEARNED * (looks[-1].clean - floor))
     length = sum(look.regular and look.round > (1 - WINDOW) * looks[-1].round for look in looks)
-    counting = _that_count(looks, begun, enough, length)
-    regular = [look for look in counting if look.regular]
-    bad, good = _worst_window(_windows(looks, regular, length), floor)
+    of_all = _that_count(looks, enough, length)
+    counting = [look for look in of_all if look.round >= looks[begun].round]
+    bad, good = _worst_window(_windows(looks, of_all, counting, length), floor)
     metrics = {
         "accuracy_drop": looks[-1].clean - looks[-1].attacked,
         "largest_drop": max(look.clean - look.attacked for look in looks[begun:]),
         "lowest": min(look.attacked for look in counting),
-        "mean_accuracy": fmean(look.attacked for look in regular),
+        "mean_accuracy": fmean(look.attacked for look in counting if look.regular),
         "window_accuracy": bad,
         "window_clean_accuracy": good,
     }
@@ -89,34 +90,41 @@ def damage(attacked: Curve, clean: Curve, begins: int = 0, floor: float = 0.0) -
     return metrics
 
 
-def _that_count(looks: Sequence[_Look], begun: int, enough: float, length: int) -> list[_Look]:
+def _that_count(looks: Sequence[_Look], enough: float, length: int) -> list[_Look]:
     """The evaluations at which a low accuracy is damage (see `damage`); the last one always counts.
+
+    A model that has not learned cannot fall, since its accuracy goes up and down by chance.
 
     Args:
         enough: the accuracy of a run that has learned. length: of a window.
     """
-    last, regular = len(looks) - 1, [look for look in looks if look.regular]
+    regular = [look for look in looks if look.regular]
     windows = [regular[i : i + length] for i in range(max(1, len(regular) - length + 1))]
-    first = next((w[0] for w in windows if fmean(look.clean for look in w) >= enough), looks[last])
-    before = looks[begun - 1].attacked if begun else -math.inf
-    best = [-math.inf, *accumulate((look.attacked for look in looks), max)]  # until then
+    first = next((w[0] for w in windows if fmean(look.clean for look in w) >= enough), looks[-1])
     counting: list[_Look] = []
-    fallen = False
-    for i in range(begun, last + 1):
-        had = max(before, best[i] if best[i] >= enough else -math.inf)
-        fallen = looks[i].attacked < (had if fallen else RECOVERED * had)
-        if looks[i].round >= first.round or fallen:
-            counting.append(looks[i])
+    best, fallen = -math.inf, False
+    for look in looks:
+        below = look.attacked < (best if fallen else RECOVERED * best)
+        if look.round >= first.round or below:
+            counting.append(look)
+        if look.regular:
+            fallen = below
+            best = max(best, look.attacked) if look.attacked >= enough else best
     return counting
 
 
-def _windows(looks: Sequence[_Look], counting: Sequence[_Look], length: int) -> list[Sequence[_Look]]:
-    """Each `length` in a row of those that count; if they are fewer, as many regular ones up to each that counts."""
-    if len(counting) >= length:
-        return [counting[i : i + length] for i in range(len(counting) - length + 1)]
-    regular = [look for look in looks if look.regular]
-    ends = [i for i, look in enumerate(regular, 1) if look in counting]
-    return [regular[max(0, end - length) : end] for end in ends]
+def _windows(
+    looks: Sequence[_Look], of_all: Sequence[_Look], counting: Sequence[_Look], length: int
+) -> list[Sequence[_Look]]:
+    """Each `length` regular evaluations in a row of those that count; if they are fewer, the last window of the run.
+
+    Args:
+        of_all: those that would count if the attack began with the run. They are the last window if they fill one.
+    """
+    regular, wide, narrow = ([look for look in some if look.regular] for some in (looks, of_all, counting))
+    if len(narrow) < length:
+        return [(wide if len(wide) >= length else regular)[-length:]]
+    return [narrow[i : i + length] for i in range(len(narrow) - length + 1)]
 
 
 def _worst_window(windows: Sequence[Sequence[_Look]], floor: float) -> tuple[float, float]:

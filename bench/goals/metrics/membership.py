@@ -17,7 +17,11 @@ RATES = {"tpr_at_1_percent_fpr": 0.01, "tpr_at_0.1_percent_fpr": 0.001}
 
 
 def membership_metrics(
-    answers: Sequence[Scores], members: Sequence[Tensor], grouped: bool = True, readings: int = 1
+    answers: Sequence[Scores],
+    members: Sequence[Tensor],
+    grouped: bool = True,
+    readings: int = 1,
+    chance: float = 0.5,
 ) -> dict[str, float]:
     """How well the scores separate members from outsiders, over the candidates of all observations together.
 
@@ -26,11 +30,12 @@ def membership_metrics(
         members: which candidates of each observation are members, [m] (bool).
         grouped: whether candidates of one observation are alike, so that they are worth fewer independent ones.
         readings: how many rankings are judged, of which the best is shown.
+        chance: c, the AUC without any upload.
 
     Returns:
         auc, the probability that a member outranks an outsider (a tie counts one half; 0.5 is chance); auc_low and
-        auc_high, its 95 % interval (`fedarena.goals.metrics.auc_interval.auc_interval`); advantage = 2·auc − 1; the
-        true positive rate at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that, and
+        auc_high, its 95 % interval (`fedarena.goals.metrics.auc_interval.auc_interval`); advantage = (auc − c)/(1 − c);
+        the true positive rate at a false positive rate of 1 % and of 0.1 %, where one outsider is no more than that;
         its 95 % interval as NAME_low and NAME_high (`true_positive_interval`); for several readings NAME_low_together
         and NAME_high_together, which hold for all of them at once (Bonferroni); candidates, the number judged.
 
@@ -43,7 +48,7 @@ def membership_metrics(
     if not len(positives) or not len(negatives):
         raise ValueError("no candidates to judge")
     estimate = estimate_auc(inside, outside, grouped)
-    metrics = {"auc": estimate.auc, "advantage": 2 * estimate.auc - 1}
+    metrics = {"auc": estimate.auc, "advantage": (estimate.auc - chance) / (1 - chance)}
     metrics["candidates"] = float(len(positives) + len(negatives))
     for kind, together in kinds_of_interval(readings):
         metrics[f"auc_low{kind}"], metrics[f"auc_high{kind}"] = auc_interval(estimate, together)

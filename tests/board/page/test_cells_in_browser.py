@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from helpers.big_board import HOSTILE, big_board, with_exclusions
-from helpers.board import make_board, make_cell
+from helpers.board import consistent, make_board, make_cell
 from helpers.browser import Open, find, go, phone, rows, until
 
 from fedarena.board.advice import advice
@@ -130,6 +131,17 @@ def test_curves_are_drawn_and_described(board: Board, text: str, show: Open) -> 
     cell_text = find(browser, "#cell").text
     assert "sum of two rounds" in cell_text  # the reading, and what the other one says
     assert "one round 0.90" in cell_text
+
+
+def test_a_curve_stands_beside_what_needs_no_federation(board: Board, show: Open) -> None:
+    alone = {seed: 0.25 + 0.1 * seed for seed in board.seeds}
+    measured = replace(board, problems=tuple(replace(p, local_only=alone) for p in board.problems))
+    browser = show(page(consistent(measured)))
+    i = next(i for i, c in enumerate(board.cells) if (c.defense, c.attack) == ("dbcl", "sign-flip") and c.scores)
+    go(browser, i, board)
+    (drawn,) = [s.get_attribute("aria-label") for s in browser.find_elements("css selector", "#cell svg")]
+    assert "what needs no federation (b = 0.25) from 0.25 to 0.25" in drawn
+    assert "dotted: what needs no federation (b = 0.25)" in find(browser, "#cell .charts").text
 
 
 def test_reasons_and_warnings_are_shown_as_text(board: Board, text: str, show: Open) -> None:

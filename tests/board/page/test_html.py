@@ -167,7 +167,7 @@ def test_contrast_is_that_of_wcag() -> None:
     ("cell", "text"),
     [
         (make_cell("dbcl", score=0.75), "Of the images, dlg recovers from dbcl 25 %."),
-        (make_cell("fedavg", score=0.75), "Without a defense dlg recovers of the images 25 %."),
+        (make_cell("fedavg", score=0.75), "Of the images, without a defense dlg recovers 25 %."),
         (make_cell(status="failed"), ""),
         (make_cell(goal="of another version"), ""),
         (

@@ -117,6 +117,15 @@ def test_fake_clients_without_data_are_a_choice_where_the_board_has_them(show: O
             _assert_the_same(line, row, threats)
 
 
+def test_weights_of_zero_rank_nothing_and_name_no_command(board: Board, show: Open) -> None:
+    """`--weights` refuses them, so that the page does not advise to give them."""
+    zero = dict.fromkeys(("utility", "integrity", "privacy"), 0.0)
+    (seen,) = show(page(board)).execute_script(READ_ALL, [(EVERYONE, levels_of(board), 0, zero)])
+    assert {line["rank"]["text"] for line in seen["rows"]} == {"–"}
+    told = "No score that counts here has a weight, so nothing is ranked. utility, integrity and privacy can have one."
+    assert seen["advice"] == [told]
+
+
 @pytest.mark.parametrize("weights", WEIGHTS, ids=["lowest", "integrity twice", "without integrity"])
 def test_fedavg_with_the_best_scores_has_no_rank(board: Board, show: Open, weights: dict[str, float] | None) -> None:
     best = [replace(c, scores=dict.fromkeys(c.scores, 1.0)) if c.defense == "fedavg" else c for c in board.cells]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fedarena.goals.metrics.gain import gained
@@ -41,10 +41,12 @@ def test_a_model_that_learns_sooner_than_the_clean_one_has_not_fallen() -> None:
     assert found["rounds_to_recover"] == 0
 
 
-def test_so_does_a_fall_of_a_model_that_was_half_way() -> None:
-    found = damage(attacked(0.3, 0.4, 0.2, 0.35, 0.8), SLOW, 20)
-    assert found["lowest"] == 0.2
-    assert found["rounds_to_recover"] == 20
+@pytest.mark.parametrize("begins", [0, 20])
+def test_a_model_that_was_half_way_has_not_fallen(begins: int) -> None:
+    """Before a model has learned, its accuracy goes up and down by chance, and to learn more slowly is no harm."""
+    found = damage(attacked(0.3, 0.4, 0.2, 0.35, 0.8), SLOW, begins)
+    assert found["lowest"] == 0.8
+    assert found["rounds_to_recover"] == 0
 
 
 @pytest.mark.parametrize("begins", [0, 20])
@@ -57,7 +59,7 @@ def test_a_model_that_goes_on_learning_has_not_fallen(begins: int) -> None:
 def test_a_fall_counts_though_the_clean_run_had_not_gained_enough() -> None:
     """Attackers strike from round 20 to 30; the clean run is within a tenth of its accuracy, not of its gain."""
     clean = [[10, 0.6, 1.0], [20, 0.86, 1.0], [30, 0.89, 1.0], [40, 0.94, 1.0], [50, 0.95, 1.0]]
-    found = damage(attacked(0.6, 0.86, 0.1, 0.5, 0.95), clean, 20, floor=0.86)
+    found = damage(attacked(0.6, 0.945, 0.1, 0.5, 0.95), clean, 20, floor=0.86)
     assert (found["window_accuracy"], found["window_clean_accuracy"]) == (0.1, 0.89)
     assert found["mean_accuracy"] >= found["window_accuracy"]
 
@@ -170,11 +172,19 @@ def test_looks_that_an_attack_asks_for_are_in_no_window() -> None:
 
 
 def test_after_a_fall_looks_count_until_the_model_is_back() -> None:
-    """Before the clean run has learned, at round 50: .8 when the attack begins, then .5, .78 and .8."""
+    """Before the clean run has learned, at round 50: .83 when the attack begins, then .5, .78 and .9."""
     clean = [[10 * t, a, 1.0] for t, a in enumerate((0.5, 0.8, 0.8, 0.8, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9), 1)]
-    accuracies = [0.5, 0.8, 0.5, 0.78, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
+    accuracies = [0.5, 0.83, 0.5, 0.78, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9]
     found = damage([[10 * (i + 1), a, 1.0] for i, a in enumerate(accuracies)], clean, 20, 0.1)
     assert found["mean_accuracy"] == pytest.approx((0.5 + 0.78 + 6 * 0.9) / 8)
+
+
+def test_a_look_that_an_attack_asks_for_makes_no_fall() -> None:
+    """It asks for looks at a peak, after round 11, and at a low, after round 12. The clean run learns at round 80."""
+    clean = [[t, 0.5 if t < 80 else 0.9, 1.0] for t in range(5, 101, 5)]
+    curve = [[t, 0.5 if t < 80 else 0.9, 1.0] for t in range(5, 101, 5)]
+    asked = sorted([*curve, [11, 0.9, 1.0], [12, 0.1, 1.0]])
+    assert damage(asked, clean, 0, 0.2) | {"largest_drop": 0} == damage(curve, clean, 0, 0.2)
 
 
 def test_a_single_unlucky_look_is_not_the_score() -> None:
@@ -214,6 +224,28 @@ def test_a_clean_run_that_learns_last_is_compared_over_a_whole_window() -> None:
 def test_a_model_no_better_than_not_federating_has_no_integrity() -> None:
     assert score({"accuracy": 0.6, "window_accuracy": 0.6}, 0.9, 0.6, 0.0, True) == {"integrity": 0.0}
     assert score({"accuracy": 0.6}, 0.64, 0.6, 0.0, True) == {"integrity": 0.0}  # the clean run gains too little
+
+
+@example([(0.3, 0.3), (0.4, 0.4), (0.2, 0.5), (0.35, 0.6), (0.8, 0.8)], [], [0, 2], 0.1)
+@example([(0.0, 0.5), (1.0, 1.0)], [(1, 1.0)], [0, 0], 0.0)
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(1, 30), st.floats(0, 1)), max_size=3),
+    st.lists(st.integers(0, 31), min_size=2, max_size=2),
+    st.floats(0, 0.9),
+)
+def test_no_word_of_an_attack_lowers_its_score(looks, asked, begins, floor) -> None:  # type: ignore[no-untyped-def]
+    """To say that it begins later, or to ask for looks, is of no use to it."""
+    bad, good = ([[10 * t, pair[i], 1.0] for t, pair in enumerate(looks, 1)] for i in (0, 1))
+    early, late = (damage(bad, good, 10 * begin, floor) for begin in sorted(begins))
+    between = [[t, a, 1.0] for t, a in asked if t % 10 and t < 10 * len(looks)]
+    more = damage(sorted(bad + between), good, 10 * min(begins), floor)
+
+    def left(found: dict[str, float]) -> dict[str, float]:
+        return score({"accuracy": bad[-1][1], **found}, good[-1][1], floor, 0.0, True)
+
+    assert left(early)["integrity"] <= left(late)["integrity"]
+    assert left(more) == left(early)
 
 
 @given(
