@@ -3,11 +3,11 @@
     FEDARENA_DATA=… python benchmarks/identification.py                       # the image data sets that are present
     FEDARENA_DATA=… python benchmarks/identification.py digits usps           # some of them
 
-For each data set 400 training samples are victims, each among 99 others of its class. The guesses are: the mean
-training sample, the mean of the victim's class, a held-out sample of any class, the training sample nearest to the
+For each data set 4,000 training samples, or all, are victims, each among 99 others of its class. The guesses are: the
+mean training sample, the mean of the victim's class, a held-out sample of any class, the training sample nearest to the
 victim (which takes the victim itself to find), and the victim under Gaussian noise of 30 dB. The mean of the class is
-that of its other samples. `calibrated` is the share
-of nearest samples, and of noisy victims, that count as recovered; beside it stands the share that SSIM 0.9 would count.
+that of its other samples. `calibrated` is the share of nearest samples, and of noisy victims, that count as recovered;
+beside it stands the share that SSIM 0.9 would count.
 Exits with 1 where a guess without an upload identifies more than chance explains, or noise hides more than 1 %.
 """
 
@@ -30,7 +30,7 @@ from fedarena.goals.metrics.reconstruction import mean_image
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import usual_problem
 
-VICTIMS = 400
+VICTIMS = 4000
 NOISE = 10 ** (-30 / 20)
 """The standard deviation of noise of 30 dB."""
 BLIND = ("mean", "class mean", "held out")

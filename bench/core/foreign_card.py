@@ -17,8 +17,8 @@ from typing import Any
 
 from fedarena.core.card import Card, import_card
 from fedarena.core.errors import UserError
-from fedarena.core.fresh_process import module_path
 from fedarena.core.options import Needs, scalar
+from fedarena.core.process_template import module_path
 
 Rebuild = typing.Callable[[str, dict[str, Any]], Any]
 """Options, from the name of their attack and their values."""

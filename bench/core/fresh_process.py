@@ -7,30 +7,27 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import signal
 import subprocess
 import sys
-import threading
 import weakref
-from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any
 
-from fedarena.core.errors import ToldByProcess, describe
+from fedarena.core.errors import ToldByProcess
+from fedarena.core.process_template import Forked, fork, module_path
+from fedarena.core.request_loop import Say
 
 LONGEST = 100_000
 """The most bytes of a message, without the answer."""
+FORKS = sys.platform == "linux"
+"""Whether processes are forked from a template. Elsewhere libraries do not bear it, and each is started anew."""
 PATIENCE = 2.0
 """Seconds that a process has to end after it has closed its line."""
 
-Say = Callable[[Any], None]
-"""Sends a message, which JSON can hold, before the answer."""
-
 
 class FreshProcess:
-    """`python -m module`, which calls `serve`. It ends when nobody holds it any more, and with this process.
+    """It answers with the function `work` of a module. It ends when nobody holds it any more, and with this process.
 
     Args:
         device: where it computes. Otherwise torch computes there as it does here.
@@ -43,14 +40,7 @@ class FreshProcess:
         import torch
 
         self.path = module_path()
-        # A group of its own, so that Ctrl-C ends it by way of this process alone.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": self.path},
-            process_group=0,
-        )
+        self._process = fork(module) if FORKS else _started(module)
         self.end = weakref.finalize(self, _end, self._process)
         self._send((torch.get_num_threads(), sys.float_info.min / 2 == 0, device))
 
@@ -82,9 +72,14 @@ class FreshProcess:
             self._process.stdin.flush()
 
 
-def module_path() -> str:
-    """Where modules are looked for here, as `PYTHONPATH` says it to another process."""
-    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+def _started(module: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "fedarena.core.request_loop", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": module_path()},
+        process_group=0,  # so that Ctrl-C ends it by way of this process alone
+    )
 
 
 def ask(module: str, request: Any, device: str = "cpu", heard: Say = lambda message: None) -> bytes:
@@ -96,7 +91,7 @@ def ask(module: str, request: Any, device: str = "cpu", heard: Say = lambda mess
         process.end()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Forked | subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     for line in (process.stdin, process.stdout):
@@ -125,52 +120,3 @@ def _ending(status: int | None) -> str:
     if status is None:
         return "closed its line"
     return f"ended with status {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
-
-
-_serving = False
-
-
-def is_fresh() -> bool:
-    """Whether this is a fresh process."""
-    return _serving
-
-
-def serve(work: Callable[[Any, Say], bytes]) -> None:
-    """Answer requests, in the fresh process. What it prints goes to stderr, and it ends with its parent."""
-    global _serving
-    _serving = True
-    line, source = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
-    os.dup2(2, 1)
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    requests: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_receive, args=(source, requests), daemon=True).start()
-
-    def send(kind: str, content: Any, more: bytes = b"") -> None:
-        line.write(json.dumps([kind, content]).encode() + b"\n" + more)
-        line.flush()
-
-    _compute_as(*pickle.loads(requests.get()))
-    while True:
-        try:
-            answer = work(pickle.loads(requests.get()), lambda message: send("message", message))
-            send("answer", len(answer), answer)
-        except Exception as error:
-            send("error", describe(error))
-
-
-def _receive(source: BinaryIO, requests: SimpleQueue[bytes]) -> None:
-    """Take requests, and end this process when its parent has ended: nobody else holds the line's other end."""
-    while len(head := source.read(8)) == 8:
-        requests.put(source.read(int.from_bytes(head, "little")))
-    os._exit(1)
-
-
-def _compute_as(threads: int, flush: bool, device: str) -> None:
-    import torch
-
-    from fedarena.core.tensors import find_device
-
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(flush)
-    find_device(device)

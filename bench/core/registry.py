@@ -29,7 +29,7 @@ from fedarena.core import foreign_card, plugin_file
 from fedarena.core.card import KINDS, Card, Kind, import_card, import_target
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
-from fedarena.core.fresh_process import is_fresh
+from fedarena.core.request_loop import is_fresh
 
 BUILT_IN = "fedarena"
 """The origin of the methods of this package."""

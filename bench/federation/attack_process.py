@@ -16,7 +16,7 @@ from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
 from fedarena.core import registry
 from fedarena.core.errors import UserError
-from fedarena.core.fresh_process import Say, serve
+from fedarena.core.request_loop import Say
 from fedarena.core.threat import NotApplicable
 from fedarena.federation import compose
 from fedarena.federation.spec import MethodSpec
@@ -87,7 +87,7 @@ def call(method: str, *given: Any) -> Any:
 QUESTIONS = {question.__name__: question for question in (describe_class, needs, watch, fit, unreadable, make, call)}
 
 
-def answered(request: Any, say: Say) -> bytes:
+def work(request: Any, say: Say) -> bytes:
     """The answer to a request; or the message of a UserError, which is one of the user's."""
     question, *given = request
     try:
@@ -97,7 +97,3 @@ def answered(request: Any, say: Say) -> bytes:
     file = io.BytesIO()
     torch.save(content, file)
     return file.getvalue()
-
-
-if __name__ == "__main__":
-    serve(answered)

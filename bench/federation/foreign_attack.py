@@ -21,7 +21,8 @@ from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
 from fedarena.contracts.view import View
 from fedarena.core.errors import ToldByProcess, UserError
-from fedarena.core.fresh_process import FreshProcess, module_path
+from fedarena.core.fresh_process import FreshProcess
+from fedarena.core.process_template import module_path
 from fedarena.core.registry import Entry, registries
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from fedarena.core.errors import ToldByProcess, describe
-from fedarena.core.fresh_process import Say, ask, serve
+from fedarena.core.fresh_process import ask
+from fedarena.core.request_loop import Say
 from fedarena.federation import compose
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.task import Task
@@ -146,10 +147,6 @@ def _replay(spec: MethodSpec, task: bytes, t: int, what: str, given: bytes) -> t
         return "", describe(error)
 
 
-def _work(request: Any, say: Say) -> bytes:
+def work(request: Any, say: Say) -> bytes:
     spec, task, calls = request
     return json.dumps([_replay(spec, task, *call) for call in calls]).encode()
-
-
-if __name__ == "__main__":
-    serve(_work)

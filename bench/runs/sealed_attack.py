@@ -21,7 +21,8 @@ from fedarena.contracts import inference
 from fedarena.contracts.inference import Answer
 from fedarena.contracts.view import View
 from fedarena.core.errors import ToldByProcess
-from fedarena.core.fresh_process import Say, ask, serve
+from fedarena.core.fresh_process import ask
+from fedarena.core.request_loop import Say
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -117,7 +118,7 @@ def _plain_value(value: Any, hint: Any) -> Any:
     return value if value is None or hint is Tensor else (float if hint == float | None else hint)(value)
 
 
-def _work(request: Any, say: Say) -> bytes:
+def work(request: Any, say: Say) -> bytes:
     """Run the attack, in the process of its own."""
     attack, view, rng = request
     method, last = compose.make_inference(attack), 0.0
@@ -133,7 +134,3 @@ def _work(request: Any, say: Say) -> bytes:
     file = io.BytesIO()
     torch.save({"answer": answer, "seconds": time.process_time() - began}, file)
     return file.getvalue()
-
-
-if __name__ == "__main__":
-    serve(_work)

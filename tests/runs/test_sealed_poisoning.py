@@ -149,4 +149,4 @@ def test_every_run_has_a_process_of_its_own_that_ends_with_it(monkeypatch: pytes
         poisoned("label-flip-copy")
     of_runs = started[-2:]  # the first may be the one that is asked about classes
     assert len({one.pid for one in of_runs}) == 2
-    assert all(one.poll() is not None for one in of_runs)
+    assert all(one.returncode is not None for one in of_runs)

@@ -182,7 +182,8 @@ def test_the_verdict_of_an_undefended_run() -> None:
 def test_labels_of_a_reconstruction_keep_its_words() -> None:
     metrics = {"recovered": 1.0, "ssim": 1.0, "label_accuracy": 1.0}
     told = [record(defense="fedavg", goal="reconstruction", metrics={**metrics, "psnr": 40.0})]
-    assert "Of the images, without a defense dlg recovers 100 %" in verdict(table(told, "fedavg"), told, "fedavg", "dlg")
+    said = verdict(table(told, "fedavg"), told, "fedavg", "dlg")
+    assert said == "Of the images, without a defense dlg recovers 100 % as the server."
     assert baseline(told) == ""
     assert lines(cell(told), "reconstruction") == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
 
