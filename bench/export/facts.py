@@ -10,6 +10,7 @@ from typing import Any
 from fedarena.board.load import find_folder
 from fedarena.core.errors import UserError
 from fedarena.core.options import to_text
+from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
 from fedarena.runs.suite.plan import read_plan
@@ -119,3 +120,9 @@ def title(record: Record) -> str:
     who = [record["party"], record["form"], record["attacker_knowledge"], record["reading"]]
     parts = [record["defense"], record["attack"], *filter(None, who), f"seed {record['seed']}"]
     return ", ".join(parts)
+
+
+def outcome(new: int, items: Sequence[Exported], what: str, where: object) -> str:
+    """What a tracker got, in words: the new runs, in how many experiments of its own word, and where they are."""
+    old = f" ({len(items) - new} more were there already)" if new < len(items) else ""
+    return f"{plural(new, 'run')} in {plural(len({item.experiment for item in items}), what)}{old}: {where}"

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedarena.core.errors import UserError
 from fedarena.core.files import prepare_folder
-from fedarena.core.text.numbers import plural
-from fedarena.export.facts import Exported, curves, labels, metrics, parameters, title
+from fedarena.export.facts import Exported, curves, labels, metrics, outcome, parameters, title
 from fedarena.interop.library import release
 from fedarena.records.schema import Record
 
@@ -56,8 +55,7 @@ def export(items: Sequence[Exported], out: str | None) -> str:
                     new += 1
     except MlflowException as error:
         raise UserError(f"MLflow at {uri} refuses: {str(error).splitlines()[0]}") from None
-    old = f" ({len(items) - new} more were there already)" if new < len(items) else ""
-    return f"{plural(new, 'run')} in {plural(len(experiments), 'experiment')}{old}: {uri}"
+    return outcome(new, items, "experiment", uri)
 
 
 def _store(out: str) -> tuple[str, str | None]:

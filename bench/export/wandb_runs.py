@@ -11,8 +11,7 @@ from pathlib import Path
 
 from fedarena.core.errors import UserError
 from fedarena.core.files import prepare_folder
-from fedarena.core.text.numbers import plural
-from fedarena.export.facts import Exported, curves, labels, metrics, parameters, title
+from fedarena.export.facts import Exported, curves, labels, metrics, outcome, parameters, title
 from fedarena.interop.library import release
 
 DONE = "fedarena-exported"
@@ -44,9 +43,7 @@ def export(items: Sequence[Exported], out: str | None) -> str:
     except wandb.errors.Error as error:
         text = str(error).splitlines()[0].rstrip(".")
         raise UserError(f"wandb refuses: {text}; WANDB_MODE=offline needs no account") from None
-    projects = plural(len({item.experiment for item in items}), "project")
-    old = f" ({len(items) - len(new)} more were there already)" if len(new) < len(items) else ""
-    return f"{plural(len(new), 'run')} in {projects}{old}: {folder / 'wandb'}"
+    return outcome(len(new), items, "project", folder / "wandb")
 
 
 def _log(item: Exported, folder: Path) -> None:
