@@ -54,13 +54,18 @@ def export(items: Sequence[Exported], out: str | None) -> str:
                     _log(client, number, item.record)
                     new += 1
     except MlflowException as error:
-        raise UserError(f"MLflow at {uri} refuses: {str(error).splitlines()[0]}") from None
-    return outcome(new, items, "experiment", uri)
+        raise UserError(_shown(f"MLflow at {uri} refuses: {str(error).splitlines()[0]}")) from None
+    return outcome(new, items, "experiment", _shown(uri))
+
+
+def _shown(text: str) -> str:
+    """A text whose URIs have no user's name and password."""
+    return re.sub(r"//[^/@\s]*@", "//", text)
 
 
 def _store(out: str) -> tuple[str, str | None]:
     """The tracking URI, and where artifacts go if it is a folder. Raises UserError."""
-    if "://" in out or out == "databricks":
+    if re.match(r"[a-z][a-z0-9+.-]+:", out) or out == "databricks":
         return out, None
     folder = Path(out).resolve()
     prepare_folder(folder)

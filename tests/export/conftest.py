@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,5 +33,5 @@ def suite(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def keys(runs: Path) -> Iterator[list[str]]:
+def keys(runs: Path) -> list[str]:
     return [record["key"] for record in fa.read_records(runs)]

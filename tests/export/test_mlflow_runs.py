@@ -97,7 +97,8 @@ def test_a_suite_is_one_experiment(suite: Path, tmp_path: Path, keys: list[str])
 
 
 def test_a_store_that_is_none_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["export", str(runs), "--to", "mlflow", "--out", "gopher://nowhere"]) == 2
+    assert main(["export", str(runs), "--to", "mlflow", "--out", "gopher://me:hunter2@nowhere"]) == 2
     error = capsys.readouterr().err
     assert "MLflow at gopher://nowhere refuses: " in error
+    assert "hunter2" not in error
     assert error.count("\n") == 1

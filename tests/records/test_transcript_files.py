@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import fedarena as fa
 from fedarena.cli import main
 from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.core import registry
+from fedarena.core.card import Kind
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import row
 from fedarena.core.threat import PARTIES, Threat
@@ -29,21 +31,26 @@ from fedarena.problem.spec import ProblemSpec
 from fedarena.records.saved_transcript import Transcript, read_transcript
 from fedarena.records.transcript_files import crossed, write_transcript
 
+KINDS: tuple[Kind, ...] = ("defense", "secure")
+PROTOCOLS = [name for kind in KINDS for name in registry.registries()[kind].names()]
 Saved = tuple[Path, FinishedRun]
 QUICK: dict[str, Any] = {"rounds": 6, "attack.victims": 1, "attack.restarts": 1, "attack.iterations": 5, "jobs": 1}
+LOSS = Schedule().loss
 WORDS = [f"--set={name}={value}" if "." in name else f"--{name}={value}" for name, value in QUICK.items()]
 
 
 def finished_run(defense: str, **schedule: Any) -> FinishedRun:
     """A run of five clients, all rounds of which are written down."""
     model = registry.find("model", "mlp").parse({"widths": "8"})
-    schedule = {"rounds": 3, "batch_size": 2, "lr_schedule": "cosine", **schedule}
+    cards = compose.defense_cards(defense)
+    usual = dict(cards[0].usual)
+    schedule = {"rounds": 3, "batch_size": 2, "lr_schedule": "cosine", "loss": usual.get("loss", LOSS), **schedule}
     problem_spec = ProblemSpec(
         "digits", model="mlp", partition="iid", clients=5, model_options=model, schedule=Schedule(**schedule)
     )
     spec = GroupSpec(
         problem_spec,
-        defense=compose.parse(compose.defense_cards(defense), {}, {}),
+        defense=compose.parse(cards, {}, {}),
         attack=MethodSpec("dlg", registry.find("attack", "dlg").parse({})),
         threats=(Threat("server", "paper"),),
         seed=0,
@@ -136,17 +143,32 @@ def tensors_of(seen: Seen, r: Round) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("party", PARTIES)
-def test_a_party_sees_what_its_view_is_made_of(saved: Saved, party: Any) -> None:
+@pytest.mark.parametrize("defense", PROTOCOLS)
+def test_a_party_sees_what_its_view_is_made_of(defense: str, party: Any, tmp_path: Path) -> None:
     """The server also has its next parameters, which the next round's view holds."""
-    folder, finished = saved
-    seen = read_transcript(folder).seen_by(party)
-    expected = cut(finished.run.rounds, Threat(party, "adaptive"))
+    finished = finished_run(defense, participation=0.6)
+    transcript = read_transcript(write(finished, tmp_path, truth=True))
+    seen, expected = transcript.seen_by(party), cut(finished.run.rounds, Threat(party, "adaptive"))
     assert set(seen) == set(expected)
     for t, one in expected.items():
         found = {name: tensor for name, tensor in seen[t].items() if not name.startswith("after/")}
         assert_equal(found, tensors_of(one, finished.round(t)))
         assert (len(found) < len(seen[t])) == (party == "server")
-    assert not read_transcript(folder).seen_by("outsider")
+    assert not transcript.seen_by("outsider")
+
+
+def test_what_dropout_made_of_samples_is_among_the_truth(tmp_path: Path) -> None:
+    finished = finished_run("fedavg")
+    first = finished.run.rounds[0]
+    masks = [{"drop.mask": torch.rand(1, 2, 8, generator=Rng(0).child(c).torch())} for c in range(5)]
+    batches = tuple(replace(batch, masks=mask) for batch, mask in zip(first.batches, masks, strict=True))
+    finished = replace(finished, run=replace(finished.run, rounds=(replace(first, batches=batches),)))
+    transcript = read_transcript(write(finished, tmp_path, truth=True))
+    for client, mask in enumerate(masks):
+        assert_equal(transcript.rounds[0].batches[client].masks, mask)
+    assert_equal(
+        transcript.rounds[0].batches[0].masks, {"drop.mask": transcript.seen_by("client")[0]["mask/0/drop.mask"]}
+    )
 
 
 def test_the_file_of_the_wires_holds_the_eavesdropper_s_view_alone(saved: Saved) -> None:
@@ -173,9 +195,7 @@ def test_without_the_truth_no_file_holds_a_sample_or_a_hidden_upload(tmp_path: P
 def test_the_index_has_shapes_and_no_secret(tmp_path: Path) -> None:
     finished = finished_run("dbcl")
     secret = "0123456789abcdef" * 2
-    hidden = FinishedRun(
-        GroupSpec(**{**vars(finished.spec), "secret": secret}), finished.problem, finished.defense, finished.run
-    )
+    hidden = replace(finished, spec=replace(finished.spec, secret=secret))
     folder = write(hidden, tmp_path, truth=False)
     text = (folder / "transcript.json").read_text()
     assert secret not in text
