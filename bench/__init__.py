@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         load_board,
         methods,
         read_records,
+        read_transcript,
         run,
         run_suite,
     )
@@ -49,6 +50,7 @@ __all__ = [
     "poisoning",
     "privacy_attack",
     "read_records",
+    "read_transcript",
     "rule",
     "run",
     "run_suite",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedarena.contracts.inference import Reconstruction
     from fedarena.goals.pairing_table import PairingTable
     from fedarena.records.results import GroupResult
+    from fedarena.records.saved_transcript import Transcript
     from fedarena.records.schema import Record
 
 Progress = Callable[[str, float, str], object]
@@ -145,6 +146,23 @@ def read_records(folder: str | Path) -> Records:
     return Records(tuple(record for key in store.complete() for record in store.trial(key)))
 
 
+def read_transcript(folder: str | Path) -> Transcript:
+    """What crossed the wires of a run, as `fa.run(..., save_transcript=…)` wrote it.
+
+    Args:
+        folder: that of one run, such as `wires/dbcl-seed-0`.
+
+    Returns:
+        `fedarena.records.saved_transcript.Transcript`: its `facts`, its `rounds`, and what each party sees of them.
+
+    Raises:
+        UserError: there is none, or its files are not what was written.
+    """
+    from fedarena.records import saved_transcript
+
+    return saved_transcript.read_transcript(folder)
+
+
 # -- what is measured ----------------------------------------------------------------------------------
 
 
@@ -163,8 +181,8 @@ def run(
             objects as well (`fedarena.runs.own_objects.name_of`). A run with objects has one process.
         out: a folder for the records and their pictures; None: nothing is written.
         progress: True: bars on stderr; a function is called with the run, the share done, and what it is doing.
-        options: those of `bench run`: seeds, party, form, knows, dataset, model, partition, clients, rounds, jobs, …,
-            and those of `--set` by their dotted names. Several values are a list.
+        options: those of `bench run`: seeds, party, form, knows, dataset, model, partition, clients, rounds, jobs,
+            save_transcript, …, and those of `--set` by their dotted names. Several values are a list.
 
     Raises:
         UserError: input that cannot run.

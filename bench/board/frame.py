@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fedarena.board.board import Board, BoardCell, BySeed, CleanRun
 from fedarena.board.references import Reference, references
 from fedarena.core.text.numbers import mean
-from fedarena.core.text.printable import printable
+from fedarena.core.text.spreadsheet import safe_cell
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,7 +31,7 @@ def to_frame(board: Board) -> DataFrame:
 
 def to_csv(board: Board) -> str:
     """The table as CSV, RFC 4180. Text that a spreadsheet would take for a formula begins with an apostrophe."""
-    return str(_table(board).map(_safe).to_csv(index=False, lineterminator="\r\n"))
+    return str(_table(board).map(safe_cell).to_csv(index=False, lineterminator="\r\n"))
 
 
 def _table(board: Board) -> DataFrame:
@@ -96,14 +96,3 @@ def _by_seed(what: str, values: Mapping[int, Any]) -> dict[str, Any]:
 
 def _pairs(values: Mapping[str, Any]) -> str:
     return "; ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _safe(value: Any) -> Any:
-    """The name of a plug-in or the text of an error must not become a formula in a reader's spreadsheet.
-
-    Nor may it give orders to the terminal to which the table is printed.
-    """
-    if not isinstance(value, str):
-        return value
-    formula = value[:1] in ("=", "+", "-", "@", "\t", "\r")
-    return f"'{printable(value)}" if formula else printable(value)

@@ -39,6 +39,7 @@ COMMANDS = {
     "leaderboard": "leaderboard",
     "report": "report",
     "compare": "compare",
+    "export": "export",
     "completion": "completion",
 }
 """Command → its module in this package, in the order in which `bench --help` lists them."""

@@ -22,11 +22,12 @@ from fedarena.cli.problem_args import (
     read_settings,
     read_words,
 )
+from fedarena.core.errors import UserError
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
 from fedarena.problem.spec import read_integer
 
 if TYPE_CHECKING:
-    from fedarena.federation.spec import GroupSpec
+    from fedarena.federation.spec import GroupSpec, TranscriptFolder
     from fedarena.records.results import GroupResult
     from fedarena.runs.pairing import Pairing
 
@@ -66,6 +67,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="worker processes (default: one a core, on a GPU as many as fit; no effect on results)",
     )
     parser.add_argument("--out", default="runs", metavar="FOLDER", help="records and pictures go here (default: runs)")
+    parser.add_argument(
+        "--save-transcript",
+        metavar="FOLDER",
+        help="what crossed the wires in the rounds that the attack reads goes here, as safetensors and JSON for other "
+        "tools (docs/interop.md)",
+    )
+    parser.add_argument(
+        "--with-truth",
+        action="store_true",
+        help="with --save-transcript: also the clients' samples, in files of their own, to judge a guess by",
+    )
     parser.add_argument("--json", action="store_true", help='print {"records": [...]} and nothing else on stdout')
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -93,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         console = Terminal(width=None if sys.stdout.isatty() else WIDTH)
         show(console, goal.table(records, defense, attack), records, defense, attack)
-        show_files(console, records, folder, picture)
+        show_files(console, records, folder, picture, args.save_transcript)
     return 1 if any(r["status"] == "failed" for r in records) else 0
 
 
@@ -143,7 +155,18 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
         knows=read_words(args.knows),
         given=() if args.corrupted is None else ("corrupted",),
     )
-    return planned, pairing.plan(planned, wanted)
+    return planned, pairing.with_transcripts(pairing.plan(planned, wanted), _transcript_folder(args))
+
+
+def _transcript_folder(args: argparse.Namespace) -> TranscriptFolder | None:
+    """Where transcripts go; None: nowhere. Raises UserError."""
+    from fedarena.federation.spec import TranscriptFolder
+
+    if args.save_transcript is not None:
+        return TranscriptFolder(Path(args.save_transcript), args.with_truth)
+    if args.with_truth:
+        raise UserError("option 'with-truth' does nothing without 'save-transcript': give that one, too")
+    return None
 
 
 def name_of(group: GroupSpec) -> str:

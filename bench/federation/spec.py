@@ -43,6 +43,19 @@ class MethodSpec:
 
 
 @dataclass(frozen=True)
+class TranscriptFolder:
+    """Where the rounds that are written down are kept (`fedarena.records.transcript_files`).
+
+    Attributes:
+        folder: holds a folder for each run.
+        truth: whether the clients' samples are kept beside them.
+    """
+
+    folder: Path
+    truth: bool = False
+
+
+@dataclass(frozen=True)
 class GroupSpec:
     """One training run and the cells that read it.
 
@@ -56,6 +69,7 @@ class GroupSpec:
         data_dir: where data files are looked for (not part of a record's key; their checksum is).
         probe: for a run without an attack, the backdoor whose trigger is tried on its model for comparison.
         secret: what makes the randomness one that a method from another package cannot guess; empty: nothing does.
+        transcript: where the rounds that the attack reads are kept as files; None: nowhere. It changes no result.
     """
 
     problem: ProblemSpec
@@ -67,6 +81,7 @@ class GroupSpec:
     data_dir: Path | None = None
     probe: MethodSpec | None = None
     secret: str = ""
+    transcript: TranscriptFolder | None = None
 
     @property
     def root(self) -> int:

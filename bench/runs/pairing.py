@@ -17,10 +17,11 @@ from fedarena.core.rng import Rng, root
 from fedarena.core.tensors import rows
 from fedarena.core.threat import FORMS, KNOWLEDGE
 from fedarena.federation import compose, rounds
-from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.federation.spec import GroupSpec, MethodSpec, TranscriptFolder
 from fedarena.goals.goal import Choices, Goal
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import ProblemSpec
+from fedarena.records.transcript_files import require_new
 
 Word = TypeVar("Word", bound=str)
 
@@ -86,6 +87,25 @@ def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
             clean += goal.clean_runs(spec)
             attacked += goal.groups(spec, threats if defense is pairing.defense else goal.undefended(threats))
     return clean + attacked
+
+
+def with_transcripts(groups: Sequence[GroupSpec], place: TranscriptFolder | None) -> list[GroupSpec]:
+    """The groups, which keep what they write down; as they are where there is no place for it.
+
+    Raises:
+        UserError: the attack reads no round, or the place is taken.
+    """
+    if place is None:
+        return list(groups)
+    attack, schedule = next((g.attack, g.problem.schedule) for g in groups if g.attack is not None)
+    reads = goals.of_attack(attack).axis == "privacy" and compose.make_inference(attack).watch(schedule).written
+    if not reads:
+        raise UserError(
+            f"option 'save-transcript' is {place.folder}, but {attack.label} reads no round, so that none is written "
+            "down: allowed with attacks that read what crosses the wires"
+        )
+    require_new(groups, place)
+    return [replace(group, transcript=place) for group in groups]
 
 
 def _require_runnable(pairing: Pairing, goal: Goal) -> None:

@@ -37,6 +37,7 @@ from fedarena.problem.problem import Problem, build
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record, Status, Utility
+from fedarena.records.transcript_files import write_transcript
 from fedarena.runs.sealed_attack import answer_of
 
 Progress = Callable[[float, str], None]
@@ -93,6 +94,8 @@ def prepare_together(
             return [[*played]]
     readers = [_reader(spec, problem) for spec in specs]
     run = _train(first, problem, defense, readers, replays, progress)
+    if first.transcript is not None:
+        write_transcript(FinishedRun(first, problem, defense, run), specs, first.transcript)
     prepared = []
     for spec, reader in zip(specs, readers, strict=True):
         # The attack must not see rounds that were recorded for other attacks.

@@ -23,6 +23,7 @@ LAYERS = (
     ("interop",),
     ("runs",),
     ("board",),
+    ("export",),
     ("reproduce",),
     ("testing",),
     ("cli",),

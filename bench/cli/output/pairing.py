@@ -66,13 +66,17 @@ def show(console: Console, table: PairingTable, records: Sequence[Record], defen
     console.print(f"\n[bold]Verdict.[/bold] {table.verdict}", highlight=False)
 
 
-def show_files(console: Console, records: Sequence[Record], folder: Path, picture: Path | None) -> None:
+def show_files(
+    console: Console, records: Sequence[Record], folder: Path, picture: Path | None, transcripts: str | None = None
+) -> None:
     """Print where the files are."""
     console.print(
         f"Records: {folder / 'records'} ({plural(len(records), 'file')})", markup=False, highlight=False, soft_wrap=True
     )
     if picture is not None:
         console.print(f"Picture: {picture}", markup=False, highlight=False, soft_wrap=True)
+    if transcripts is not None:
+        console.print(f"Transcripts: {transcripts}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _text(cell: CellText) -> str:
