@@ -58,7 +58,7 @@ def test_the_page_lists_the_attacks_that_a_flower_client_can_carry_out() -> None
     assert sorted(set(re.findall(r"`([a-z-]+)`", sentence)) - {"std"}) == sorted(able)
 
 
-def test_the_page_lists_the_attacks_of_breaching_that_need_a_gradient_alone() -> None:
+def test_the_page_lists_the_attacks_of_breaching_that_run_here() -> None:
     declare_operators()
     pytest.importorskip("breaching", reason="breaching is not installed")
     from fedarena.interop.breaching import invert
