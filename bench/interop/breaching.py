@@ -17,12 +17,14 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import make_dataclass
 from importlib import import_module
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -32,15 +34,17 @@ from fedarena.contracts.inference import Inference, Progress, Reconstruction, Wa
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol
 from fedarena.contracts.view import View
+from fedarena.core.card import Card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.options import option
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 from fedarena.core.torchvision_import import declare_operators
 from fedarena.federation.foreign_gradient import Gradients, view_of
 from fedarena.interop.global_seed import global_seed
-from fedarena.interop.library import release
+from fedarena.interop.library import release, release_number
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
@@ -84,15 +88,19 @@ def invert(
     view = view_of(
         model, gradients, input_shape=input_shape, n_classes=n_classes, images=images, labels=labels, loss=loss
     )
-    answer = guesses(view, attack, Rng(seed), **options)
+    answer = guesses(view, attack, Rng(seed), _overrides(options))
     if isinstance(answer, NotApplicable):
         raise UserError(f"breaching's {attack}: {answer.reason}")
     return answer[0]
 
 
-def guesses(view: View, attack: str, rng: Rng, **options: Any) -> list[Reconstruction] | NotApplicable:
-    """One guess for each observation of a view, or why there can be none. Raises UserError as `invert` does."""
-    configured = _configured(attack, options)
+def guesses(view: View, attack: str, rng: Rng, overrides: Sequence[str] = ()) -> list[Reconstruction] | NotApplicable:
+    """One guess for each observation of a view, or why there can be none. Raises UserError as `invert` does.
+
+    Args:
+        overrides: of breaching's configuration, each as PATH=VALUE.
+    """
+    configured = _configured(attack, overrides)
     found = []
     for i, seen in enumerate(view.observations):
         plain = _plain(seen, rng.child("probe", i))
@@ -105,8 +113,10 @@ def guesses(view: View, attack: str, rng: Rng, **options: Any) -> list[Reconstru
     return found
 
 
-def as_attack(name: str = DEFAULT, **options: Any) -> type[Inference]:
-    """An attack of breaching as a class that `fa.run` takes. It attacks the first round.
+def as_attack(name: str = DEFAULT, **options: Any) -> Card:
+    """An attack of breaching as a method that `fa.run` takes. It attacks the first round.
+
+    Its one option `settings` has breaching's options, so that they are in records and their keys.
 
     Args:
         name: breaching's name of the attack. options: paths in its configuration → values.
@@ -114,16 +124,33 @@ def as_attack(name: str = DEFAULT, **options: Any) -> type[Inference]:
     Raises:
         UserError: breaching is not installed, or it has no such attack or option.
     """
-    _configured(name, options)
+    overrides = _overrides(options)
+    _configured(name, overrides)
+    installed = release("breaching", "breaching", name)
+    settings = option(
+        " ".join(overrides), "what differs from breaching's configuration: PATH=VALUE, separated by blanks"
+    )
+    return Card(
+        name=f"breaching-{name}",
+        kind="attack",
+        title=f"{name} of breaching {installed}",
+        target=type("Attack", (FromBreaching,), {"name": name}),
+        options=make_dataclass("Options", [("settings", str, settings)], frozen=True),
+        version=release_number(installed),
+        url="https://github.com/JonasGeiping/breaching",
+    )
 
-    def watch(self: Inference, schedule: Schedule) -> Watch:
+
+class FromBreaching(Inference):
+    """An attack of breaching by its name there, with the option `settings`."""
+
+    name: ClassVar[str]
+
+    def watch(self, schedule: Schedule) -> Watch:
         return Watch.opening(1, schedule)
 
-    def run(self: Inference, view: View, rng: Rng, progress: Progress) -> list[Reconstruction] | NotApplicable:
-        return guesses(view, name, rng, **options)
-
-    doc = f"{name} of breaching {release('breaching', 'breaching', name)}"
-    return type(f"Breaching{name.title()}", (Inference,), {"__doc__": doc, "watch": watch, "run": run})
+    def run(self, view: View, rng: Rng, progress: Progress) -> list[Reconstruction] | NotApplicable:
+        return guesses(view, self.name, rng, re.split(r"\s+(?=[\w.]+=)", self.options.settings or ""))
 
 
 class MeanLoss(nn.Module):
@@ -146,17 +173,20 @@ def _require(attack: str) -> Any:
         return import_module("breaching")
 
 
-def _configured(attack: str, options: dict[str, Any]) -> Any:
+def _overrides(options: Mapping[str, Any]) -> list[str]:
+    return [f"{path}={json.dumps(value)}" for path, value in options.items()]
+
+
+def _configured(attack: str, overrides: Sequence[str]) -> Any:
     """The configuration of an attack. Raises UserError."""
     library = _require(attack)
     names = [file.name for file in files("breaching.config.attack").iterdir() if file.name[0] != "_"]
     known = [name.removesuffix(".yaml") for name in names if name.endswith(".yaml")]
     if attack not in known:
         raise UserError(f"breaching has no attack {attack!r}{did_you_mean(attack, known)}")
-    overrides = [f"{path}={json.dumps(value)}" for path, value in options.items()]
     try:
         with _quietly():
-            configured = library.get_attack_config(attack, overrides)
+            configured = library.get_attack_config(attack, list(filter(None, overrides)))
     except import_module("hydra.errors").HydraException as error:
         why = str(error).splitlines()[0]
         raise UserError(f"breaching's {attack}: {why} Options are paths in its configuration") from None

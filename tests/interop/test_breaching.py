@@ -127,6 +127,7 @@ def test_a_run_takes_an_attack_of_breaching() -> None:
     attack = breaching.as_attack("deepleakage", **{STEPS: 40})
     options: dict[str, Any] = {"dataset": "digits", "model": "lenet-dlg", "rounds": 2, "party": "server"}
     records = list(fa.run("dbcl", attack, **options))
+    assert {record["options"]["attack"]["settings"] for record in records} == {"optim.max_iterations=40"}
     assert {record["origins"]["breaching-deepleakage"] for record in records} == {"this session"}
     found = {(record["defense"], record["form"]): record for record in records}
     protected = found["dbcl", "adaptive"]
@@ -142,3 +143,17 @@ def test_the_images_of_fedavg_come_back_in_a_run(form: str) -> None:
     (record,) = fa.run("fedavg", attack, **options)
     assert record["status"] == "ok"
     assert record["metrics"]["mse"] < 1e-3
+
+
+def test_settings_of_a_run_reach_breaching() -> None:
+    words = {STEPS: 3, "optim.signed": "soft", "regularization.total_variation.scale": 0.0, "init": "zeros"}
+    options: dict[str, Any] = {"dataset": "digits", "model": "lenet-dlg", "rounds": 2, "party": "server"}
+    (record,) = fa.run("fedavg", breaching.as_attack(**words), form="paper", **options)
+    again = fa.run("fedavg", breaching.as_attack(), form="paper", **options, **{"attack.settings": settings_of(record)})
+    assert record["metrics"] == again[0]["metrics"]
+    assert record["key"] == again[0]["key"]
+    assert 'optim.signed="soft" ' in settings_of(record)
+
+
+def settings_of(record: Any) -> str:
+    return str(record["options"]["attack"]["settings"])
