@@ -8,7 +8,8 @@ Two models at their initial parameters, with images of CIFAR-10 and a batch of o
 
 The gradient is that of the mean cross-entropy. Attacks of the same family stand beside each other, with like budgets:
 
-    the paper's       signed Adam on the cosine distance, as many steps, labels given, total variation of one weight
+    the paper's       signed Adam on the cosine distance, as many steps, labels given; breaching's with our weight of
+                      the total variation, and with its own, 0.2
     later options     breaching's `modern`; ours are its weight, its decay and its total variation of colours for the
                       CNN, and L-BFGS from a dark start, which needs a smooth network, for the transformer
     DLG               L-BFGS on the squared distance, with labels that are searched for; one start, as many evaluations
@@ -100,7 +101,8 @@ def attackers(model: str, steps: int) -> list[Attacker]:
     joint = {"attack": "deepleakage", iterations: max(1, steps // EVALUATIONS)}
     return [
         Attacker("`fa.invert`, inverting-gradients", fa.invert, plain),
-        Attacker("breaching, invertinggradients", breaching.invert, theirs),
+        Attacker("breaching, invertinggradients with that weight", breaching.invert, theirs),
+        Attacker("breaching, invertinggradients", breaching.invert, {iterations: steps}),
         Attacker("`fa.invert`, inverting-gradients with later options", fa.invert, later | given),
         Attacker("breaching, modern", breaching.invert, {"attack": "modern", iterations: steps}),
         Attacker("`fa.invert`, dlg", fa.invert, {"attack": "dlg", "iterations": steps, "restarts": 1}, labelled=False),
