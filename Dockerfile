@@ -5,12 +5,12 @@ FROM python:3.12-slim
 RUN pip install --no-cache-dir torch==2.13.0 torchvision==0.28.0 --index-url https://download.pytorch.org/whl/cpu
 
 WORKDIR /opt/fedarena
-COPY pyproject.toml setup.py README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE constraints.txt ./
 COPY bench bench
 COPY attacks attacks
 COPY defenses defenses
 COPY datasets datasets
-RUN pip install --no-cache-dir . && useradd --create-home --uid 1000 fedarena
+RUN pip install --no-cache-dir -c constraints.txt . && useradd --create-home --uid 1000 fedarena
 
 # Records and pictures go to runs/ in here: docker run --rm -v "$PWD:/work" …
 WORKDIR /work

@@ -7,7 +7,7 @@ A test holds the pages to the cards.
 
 from __future__ import annotations
 
-import re
+from functools import cache
 from pathlib import Path
 
 from fedarena.cli.methods import PLURAL
@@ -15,7 +15,11 @@ from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.options import describe_options, to_text
 from fedarena.core.text.markdown import escape, table
+from fedarena.reproduce.page import words
+from fedarena.reproduce.page.gather import Comparison, Gathered, gather
 from fedarena.reproduce.page.layout import page_of
+from fedarena.reproduce.page.of_method import claimed, lines_of
+from fedarena.reproduce.page.page import anchor
 from fedarena.reproduce.tables import TABLES
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +46,9 @@ HOW: dict[Kind, str] = {
     "model": "`--model NAME`.",
     "partition": "`--partition NAME`: how the training data are divided among clients.",
 }
-REPRODUCE = re.compile(r"bench reproduce ([\w/-]+)")
+REPORT = ROOT / "reports/reproduction"
+MOST = 6
+"""The most lines of published numbers that a method has here."""
 
 
 def pages() -> dict[str, str]:
@@ -76,7 +82,7 @@ def _page(kind: Kind, cards: list[Card]) -> str:
 
 def _method(card: Card) -> str:
     parts = [f"## {card.name}", "", f"{escape(card.title)}.", "", *_source(card), *_check(card), *_departures(card)]
-    parts += _facts(card)
+    parts += [*_published(card), *_facts(card)]
     parts += _options(card)
     return "\n".join(parts)
 
@@ -94,11 +100,33 @@ def _check(card: Card) -> list[str]:
     """The published number, and where ours stands beside it."""
     if not card.check:
         return []
-    found = REPRODUCE.search(card.check)
-    page = page_of(found[1]) if found and found[1] in TABLES else ""
-    has_page = (ROOT / "reports/reproduction" / page).is_file()
+    page = next((page_of(name) for name in claimed(card) if name in TABLES), "")
+    has_page = (REPORT / page).is_file()
     where = f" [The paper's number beside ours](../../reports/reproduction/{page})." if has_page else ""
     return [f"Published, and compared: {escape(card.check)}.{where}", ""]
+
+
+def _published(card: Card) -> list[str]:
+    """A short table of published numbers and ours, where a reproduction has the method."""
+    lines = lines_of(card, _gathered())
+    if not lines:
+        return []
+    head = ("table", "setting", "published", "ours", "verdict", "command")
+    some = f"{MOST} of {len(lines)} lines, " if len(lines) > MOST else ""
+    title = f"Published numbers and ours ({some}[how verdicts come about](../../reports/reproduction/README.md)):"
+    return [title, "", table(head, [_line(one) for one in lines[:MOST]]), ""]
+
+
+def _line(one: Comparison) -> tuple[str, ...]:
+    where = f"[{one.table}](../../reports/reproduction/{page_of(one.table)}#{anchor(one.table)})"
+    setting = escape(f"{one.published.setting.removeprefix('all, ')}: {one.published.column}")
+    return where, setting, escape(one.published.shown), escape(words.number(one)), one.verdict, f"`{one.command}`"
+
+
+@cache
+def _gathered() -> Gathered:
+    """The published parts; what is measured elsewhere is not looked for."""
+    return gather(REPORT / "nothing", REPORT)
 
 
 def _departures(card: Card) -> list[str]:

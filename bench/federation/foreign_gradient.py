@@ -78,16 +78,31 @@ def invert(
     """
     steps = _steps(loss, images, local_epochs, lr, batch_size)
     task = _task(model, tuple(input_shape), n_classes, images, steps)
-    params = {name: p.detach().clone() for name, p in model.named_parameters()}
-    _require_fit(task, params)
+    params = _parameters(task, model)
     made = _attack(attack, options, task)
-    seen = _observation(task, params, _named(gradients, params), _labels(labels, images, made, attack))
+    seen = _observation(task, params, _named(gradients, params), _labels_for(made, attack, labels, images))
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
     with sdpa_kernel(SDPBackend.MATH):
         answer: Any = made.run(_view(task, seen, samples), Rng(seed).child("attack"), progress)
     if isinstance(answer, NotApplicable):
         raise UserError(f"attack {attack}: {answer.reason}")
     return answer[0]  # type: ignore[no-any-return]
+
+
+def view_of(
+    model: nn.Module,
+    gradients: Gradients,
+    *,
+    input_shape: Sequence[int],
+    n_classes: int,
+    images: int = 1,
+    labels: Sequence[int] | Tensor | None = None,
+    loss: str = "cross-entropy",
+) -> View:
+    """What a server knows that sees a gradient of the mean loss of a batch. The arguments are those of `invert`."""
+    task = _task(model, tuple(input_shape), n_classes, images, _steps(loss, images, 0, None, None))
+    params = _parameters(task, model)
+    return _view(task, _observation(task, params, _named(gradients, params), _labels(labels, images)), None)
 
 
 def _steps(loss: str, images: int, local_epochs: int, lr: float | None, batch_size: int | None) -> Schedule:
@@ -133,16 +148,22 @@ def _observation(task: Task, params: Tensors, target: Tensors, labels: Tensor | 
     )
 
 
-def _labels(labels: Sequence[int] | Tensor | None, images: int, attack: Inference, name: str) -> Tensor | None:
-    if labels is None:
-        if attack.needs_labels:
-            raise UserError(f"attack {name}: with these options it is given the labels: pass labels")
+def _labels_for(attack: Inference, name: str, given: Sequence[int] | Tensor | None, images: int) -> Tensor | None:
+    """The labels that the attack gets. Raises UserError where it needs them, or makes no use of them."""
+    labels = _labels(given, images)
+    if labels is None and attack.needs_labels:
+        raise UserError(f"attack {name}: with these options it is given the labels: pass labels")
+    if labels is not None and not attack.needs_labels:
+        raise UserError(f"attack {name}: with these options it makes no use of labels: leave them out")
+    return labels
+
+
+def _labels(given: Sequence[int] | Tensor | None, images: int) -> Tensor | None:
+    if given is None:
         return None
-    known = torch.as_tensor(labels, dtype=torch.int64)
+    known = torch.as_tensor(given, dtype=torch.int64)
     if known.shape != (images,):
         raise UserError(f"labels have the shape {list(known.shape)}, allowed: [{images}], one for each image")
-    if not attack.needs_labels:
-        raise UserError(f"attack {name}: with these options it makes no use of labels: leave them out")
     return known
 
 
@@ -157,6 +178,13 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
     made = compose.make_inference(spec)
     made.fit(task)
     return made
+
+
+def _parameters(task: Task, model: nn.Module) -> Tensors:
+    """The model's parameters. Raises UserError for a model that does not fit."""
+    params = {name: p.detach().clone() for name, p in model.named_parameters()}
+    _require_fit(task, params)
+    return params
 
 
 def _require_fit(task: Task, params: Tensors) -> None:

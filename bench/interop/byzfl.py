@@ -7,13 +7,10 @@ call, and its other parameters are options.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,6 +23,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.text.numbers import plural
 from fedarena.core.torchvision_import import declare_operators
 from fedarena.interop.constructor_options import chosen, options_class, parameters_of
+from fedarena.interop.global_seed import global_seed
 from fedarena.interop.library import FromLibrary, release, release_number
 
 RULES, STEPS = "byzfl.aggregators.aggregators", "byzfl.aggregators.preaggregators"
@@ -134,16 +132,3 @@ class Step(_Called, Wrapper):
             mixed = self.made(call.f)(x.clone()).to(x)
         inner = self.inner(mixed, replace(call, weights=call.weights.new_ones(len(mixed)), senders=()))
         return replace(inner, used=None, votes=None)
-
-
-@contextmanager
-def global_seed(rng: Rng) -> Iterator[None]:
-    """Seed the global generators of torch and numpy, from which ByzFL draws, and put them back afterwards."""
-    before = np.random.get_state()
-    with torch.random.fork_rng():
-        torch.manual_seed(rng.integer(63))
-        np.random.seed(rng.integer(32))
-        try:
-            yield
-        finally:
-            np.random.set_state(before)

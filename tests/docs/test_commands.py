@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from helpers.pages import DOCS, MEASURED, PAGES, README, blocks, commands, in_tables, require
+from helpers.pages import DOCS, GENERATED, MEASURED, PAGES, README, blocks, commands, in_tables, require
 from helpers.paths import ROOT
 from helpers.plugin_files import forgotten, session
 
@@ -16,7 +16,7 @@ from fedarena.reproduce.tables import TABLES
 
 COMMANDS = [
     pytest.param(command, id=f"{page.stem}: {command}")
-    for page in PAGES
+    for page in (*PAGES, *GENERATED)
     for command in [*commands(page, "sh", "sh long"), *in_tables(page)]
 ]
 SHORT = {command: page.stem for page in (README, *DOCS) for command in commands(page, "sh")}

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 from helpers.fresh_python import run_python
-from helpers.pages import DOCS, PAGES, README, sentences
+from helpers.pages import DOCS, GENERATED, PAGES, README, sentences
 from helpers.paths import ROOT
 from helpers.scripts import load_script
 
 MOST_WORDS = 35
-GENERATED = sorted((ROOT / "docs/methods").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", [*PAGES, *GENERATED], ids=lambda page: page.stem)

@@ -11,10 +11,12 @@ import pytest
 from fedarena.core.torchvision_import import declare_operators
 from helpers.paths import ROOT
 
-LIBRARIES = {"flower": "flwr", "byzfl": "byzfl"}
+LIBRARIES = {"flower": "flwr", "byzfl": "byzfl", "breaching": "breaching"}
 README = ROOT / "README.md"
 DOCS = tuple(sorted((ROOT / "docs").glob("*.md")))
 MEASURED = tuple(sorted((ROOT / "reports/measured").glob("*.md")))
+GENERATED = tuple(sorted((ROOT / "docs/methods").glob("*.md")))
+"""The pages that are made from cards."""
 PAGES = (README, *DOCS, *MEASURED)
 """README, the documentation without the pages that are made from cards, and what was measured by hand."""
 

@@ -41,6 +41,7 @@ WHY_NAMED = {
     ("bench/models/cards/distributions.py", "two-stage"): PAPER,
     ("bench/models/cards/cnn_lfw.py", "fedavg"): "the card says which run its figures were measured in",
     ("bench/contracts/baseline.py", "fedavg"): "the one place that says what defenses are measured against",
+    ("bench/interop/breaching.py", "analytic"): "a type of breaching's attacks",
     ("bench/board/published.py", "fedavg"): "a key of the published file",
     ("bench/board/published_schema.py", "fedavg"): "a key of the published file",
     ("bench/records/command.py", "label-flip"): "a run without an attack has no command of its own, so it borrows one",

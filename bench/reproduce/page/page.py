@@ -46,9 +46,7 @@ def _sheet(tables: Sequence[str], gathered: Gathered) -> str:
     paper = paper_of(tables[0])
     tallies = {table: counts(gathered.comparisons[table]) for table in tables}
     shown = [verdict for verdict in VERDICTS if any(tally[verdict] for tally in tallies.values())]
-    rows = [
-        [f"[{table}](#{_anchor(table)})", *(str(tally[v] or "") for v in shown)] for table, tally in tallies.items()
-    ]
+    rows = [[f"[{table}](#{anchor(table)})", *(str(tally[v] or "") for v in shown)] for table, tally in tallies.items()]
     parts = [
         f"# {_heading(paper)}",
         f"Each line sets a number of the paper beside ours; [the front page]({FRONT}) says how verdicts come about. A "
@@ -69,7 +67,8 @@ def _heading(paper: str) -> str:
     return f"`{paper}`: {card.authors}, {card.year}, {card.paper}"
 
 
-def _anchor(heading: str) -> str:
+def anchor(heading: str) -> str:
+    """What a link to a heading ends with."""
     return "".join(c for c in heading.lower() if c.isalnum() or c in "-_ ").replace(" ", "-")
 
 

@@ -32,7 +32,7 @@ def test_the_distance_is_scipy_s(seed: int, n: int, m: int, ties: bool) -> None:
     a, b = torch.randn(n, generator=generator), 0.5 + torch.randn(m, generator=generator)
     if ties:
         a, b = a.round(), b.round()
-    assert ks_distance(a, b) == pytest.approx(ks_2samp(a.numpy(), b.numpy()).statistic, abs=1e-12)
+    assert ks_distance(a, b) == pytest.approx(ks_2samp(a.double().numpy(), b.double().numpy()).statistic, abs=1e-12)
 
 
 def test_loss_differences_show_nothing_once_the_scale_is_gone() -> None:
