@@ -31,6 +31,8 @@ from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import usual_problem
 
 VICTIMS = 4000
+AT_ONCE = 500
+"""Victims that are held in memory together, each with its decoys."""
 NOISE = 10 ** (-30 / 20)
 """The standard deviation of noise of 30 dB."""
 BLIND = ("mean", "class mean", "held out")
@@ -47,27 +49,39 @@ ONE_IN = 1000
 def measure(problem: Problem) -> tuple[float, dict[str, float], dict[str, float]]:
     """Chance; the shares that guesses identify; the threshold, and what counts as recovered by it and by the former."""
     order = torch.randperm(len(problem.x), generator=Rng(5).torch())[:VICTIMS]
-    x, y = problem.x[order].float() / problem.scale, problem.y[order]
+    threshold = recovered_threshold(problem)
+    parts = [_measured(problem, some, i, threshold) for i, some in enumerate(order.split(AT_ONCE))]
+    chances = {chance for chance, _, _ in parts}
+    assert len(chances) == 1, chances
+    identify, pass_by = (
+        {k: float(torch.cat([part[place][k].double() for part in parts]).mean()) for k in parts[0][place]}
+        for place in (1, 2)
+    )
+    return chances.pop(), identify, {"threshold": threshold, **pass_by}
+
+
+def _measured(
+    problem: Problem, victims: Tensor, part: int, threshold: float
+) -> tuple[float, dict[str, Tensor], dict[str, Tensor]]:
+    """Of some victims: chance, whom each guess identifies, and who counts as recovered."""
+    x, y = problem.x[victims].float() / problem.scale, problem.y[victims]
     none = torch.empty(0, dtype=torch.int64)
     truths = [(x[i : i + 1], y[i : i + 1]) for i in range(len(x))]
-    decoys = draw_decoys(truths, problem, Owned(none, none), Rng(1))
+    decoys = draw_decoys(truths, problem, Owned(none, none), Rng(1).child(part))
     nearest, _ = nearest_others(x, problem)
-    noisy = x + NOISE * torch.randn(x.shape, generator=Rng(7).torch())
+    noisy = x + NOISE * torch.randn(x.shape, generator=Rng(7).child(part).torch())
     guesses = {
         "mean": mean_image(problem).expand_as(x),
         "class mean": _means_of_others(problem, x, y),
-        "held out": problem.x_test[_any(len(problem.x_test), len(x))].double() / problem.scale,
+        "held out": problem.x_test[_any(len(problem.x_test), len(x), part)].double() / problem.scale,
         "nearest": nearest,
         "30 dB": noisy,
     }
-    shares = {name: float(identified(guess, x, decoys).double().mean()) for name, guess in guesses.items()}
-    threshold = recovered_threshold(problem)
     likeness = {"nearest": images.ssim(nearest.double(), x), "30 dB": images.ssim(images.valid(noisy), x)}
-    passed = {"threshold": threshold}
+    passed: dict[str, Tensor] = {}
     for name, ssim in likeness.items():
-        passed |= {f"{name}, calibrated": float((ssim > threshold).double().mean())}
-        passed |= {f"{name}, SSIM ≥ {FORMER}": float((ssim >= FORMER).double().mean())}
-    return decoys.chance, shares, passed
+        passed |= {f"{name}, calibrated": ssim > threshold, f"{name}, SSIM ≥ {FORMER}": ssim >= FORMER}
+    return decoys.chance, {name: identified(guess, x, decoys) for name, guess in guesses.items()}, passed
 
 
 def _means_of_others(problem: Problem, x: Tensor, y: Tensor) -> Tensor:
@@ -78,8 +92,8 @@ def _means_of_others(problem: Problem, x: Tensor, y: Tensor) -> Tensor:
     return (totals[y] - x.double()) / others.reshape(-1, *[1] * (x.dim() - 1))
 
 
-def _any(total: int, n: int) -> Tensor:
-    return torch.randint(total, (n,), generator=Rng(6).torch())
+def _any(total: int, n: int, part: int) -> Tensor:
+    return torch.randint(total, (n,), generator=Rng(6).child(part).torch())
 
 
 def faults(chance: float, shares: dict[str, float], victims: int) -> list[str]:
