@@ -30,7 +30,7 @@ class Watch:
     Attributes:
         first: first round.
         last: last round, inclusive.
-        victims: the rounds within them that it will attack.
+        victims: the rounds within them that it will attack. One that is named twice counts once.
         before: how many rounds before each victim are written down; None: all of them from first to last.
     """
 
@@ -38,6 +38,10 @@ class Watch:
     last: int
     victims: tuple[int, ...]
     before: int | None = None
+
+    def __post_init__(self) -> None:
+        # Otherwise an attack could choose how often a round is judged, and so what is likely to be true of it.
+        object.__setattr__(self, "victims", tuple(dict.fromkeys(self.victims)))
 
     @property
     def written(self) -> Sequence[int]:

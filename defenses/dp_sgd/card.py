@@ -77,14 +77,15 @@ PROMISES = (
     (
         "over {rounds} rounds of Poisson batches (rate q = {q}), ε for one sample of a client more or less "
         "(add/remove) is {epsilon_add_remove_tight}, and ε for one sample exchanged (replace-one) is "
-        "{epsilon_replace_one}, at δ = {delta}.",
+        "{epsilon_replace_one}, at δ = {delta}. Both are by Rényi accounting or by privacy loss distributions (PLD), "
+        "whichever gives less.",
         "over {rounds} rounds of batches of fixed size (share q = {q}), ε for one sample of a client exchanged "
         "(replace-one) is {epsilon_replace_one_fixed} by Rényi accounting, at δ = {delta}.",
         "nothing, for no noise is added (σ = {sigma}).",
     ),
     (
         SMALLEST.replace("{target}", "{target_by_pld}") + " with Poisson batches, by privacy loss distributions (PLD).",
-        SMALLEST.replace("{target}", "{target_by_renyi}") + " with Poisson batches, by Rényi accounting.",
+        SMALLEST.replace("{target}", "{target_by_renyi}") + " with Poisson batches, by Rényi accounting alone.",
         "The noise multiplier σ = {sigma} is the one at which the search of the two-stage paper's code stops for ε = "
         "{target_by_papers_code} with Poisson batches, by Rényi accounting.",
         "The options give the noise multiplier σ = {sigma}, whatever ε (at δ = {delta}) that comes to.",
