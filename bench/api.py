@@ -266,11 +266,34 @@ def aggregate(rule: str, uploads: Any, f: int, **options: Any) -> Any:
     return rule_function.aggregate(rule, uploads, f, **options)
 
 
-def invert(model: Module, gradients: Any, **options: Any) -> Reconstruction:
-    """Guess the images behind a gradient that any code computed. See `fedarena.federation.foreign_gradient.invert`."""
+def invert(
+    model: Module,
+    gradients: Any,
+    *,
+    input_shape: Sequence[int],
+    n_classes: int,
+    attack: str,
+    **options: Any,
+) -> Reconstruction:
+    """Guess the images behind a gradient that any code computed, as `fedarena.federation.foreign_gradient.invert`.
+
+    Args:
+        model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
+        gradients: by name, or in the order of `model.parameters()`. With local_epochs: the update, start − end.
+        input_shape: images [channels, height, width]. n_classes: outputs of the model.
+        attack: one after images, by its name (`fa.methods("attack")`).
+        options: images, labels, samples, loss, local_epochs, lr, batch_size, seed, progress, and the attack's own.
+
+    Returns:
+        The guess, and the search's own distance `match`. Nothing is compared with the truth.
+
+    Raises:
+        UserError: input that does not fit.
+    """
     from fedarena.federation import foreign_gradient
 
-    return foreign_gradient.invert(model, gradients, **options)
+    given = {"input_shape": input_shape, "n_classes": n_classes, "attack": attack, **options}
+    return foreign_gradient.invert(model, gradients, **given)
 
 
 def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse.Namespace:
@@ -281,6 +304,8 @@ def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse
         flag = f"--{name.replace('_', '-')}"
         if "." in name:
             words.append(f"--set={name}={_text(value)}")
+        elif name == "plugin" and not isinstance(value, str | Path | None):
+            words += [f"{flag}={file}" for file in value]
         elif value is True:
             words.append(flag)
         elif value is not None and value is not False:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.text.numbers import plural
@@ -161,3 +161,15 @@ def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
             f"aggregator {wrapper}: the rule inside remembers what each client sent, and the rows that {wrapper} makes "
             "are not one client's, allowed: a rule without such a memory"
         )
+
+
+def checked(returned: Any, rule: Aggregator, x: Tensor) -> Aggregate:
+    """What a rule returned for the uploads x [n, d]. Raises UserError, with the rule's place, where it is no vector."""
+    vector = getattr(returned, "vector", None)
+    if isinstance(returned, Aggregate) and isinstance(vector, Tensor) and vector.shape == x.shape[1:]:
+        return returned
+    got = returned if not isinstance(returned, Aggregate) else vector
+    what = f"a tensor {list(got.shape)}" if isinstance(got, Tensor) else f"{type(got).__name__}"
+    function = getattr(rule, "function", type(rule).__call__)
+    kind = "a tensor" if hasattr(rule, "function") else "an Aggregate with a vector"
+    raise UserError(f"rule {place_of(function)} returned {what}, allowed: {kind} {list(x.shape[1:])}")

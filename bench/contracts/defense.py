@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregator, Call
+from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.errors import UserError
@@ -212,7 +212,8 @@ class Defense(Observable):
             senders=cohort.clients,
             shapes=tuple(tuple(t.shape[1:]) for t in ups.values()),
         )
-        aggregate = self.rule(rows(ups), call)
+        x = rows(ups)
+        aggregate = checked(self.rule(x, call), self.rule, x)
         verdict = {} if aggregate.weight is None else {"used": aggregate.weight}
         return Direction(shaped(aggregate.vector, row(ups, 0)), aggregate.memory, verdict)
 

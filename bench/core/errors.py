@@ -6,6 +6,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 
 class UserError(Exception):
@@ -68,3 +69,9 @@ def _place(frame: FrameType, line: int) -> str:
 def _is_a_methods(frame: FrameType) -> bool:
     package = _package(frame)
     return package not in LIBRARIES and package not in sys.stdlib_module_names
+
+
+def place_of(function: Any) -> str:
+    """The name, file and first line of a function of the user's own, such as "middle (my_rule.py:9)"."""
+    code = function.__code__
+    return f"{function.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"

@@ -139,7 +139,8 @@ def _next_child(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
         if "wait" in order:
             answer: int | None = _wait(order["wait"], order["timeout"])
         else:
-            importlib.import_module(order["module"])  # once, for all that are forked later
+            with suppress(ImportError):  # it may be where only the request says
+                importlib.import_module(order["module"])  # once, for all that are forked later
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # the threads of a library that do nothing
                 answer = os.fork()

@@ -27,7 +27,7 @@ from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.contracts.view import View
 from fedarena.core.card import Card, Kind
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -78,7 +78,7 @@ def defense(name: str, title: str = "", **card: Any) -> Decorator:
             up, memory = super().client(down, batch, memory, {})
             flat = flatten(up)
             more = (noise.get("noise", torch.zeros_like(flat)),) if self.parameters > 1 else ()
-            return shaped(self.function(flat, *more), up), memory
+            return shaped(self._like(flat, self.function(flat, *more)), up), memory
 
     return _decorator("defense", Short, (1, 2), {"name": name, "title": title, **card})
 
@@ -91,7 +91,8 @@ def poisoning(name: str, title: str = "", **card: Any) -> Decorator:
 
     class Short(_Short, Poisoning):
         def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-            return shaped(self.function(rows(view.own), rng.torch()), row(view.own, 0)), memory
+            own = rows(view.own)
+            return shaped(self._like(own, self.function(own, rng.torch())), row(view.own, 0)), memory
 
     return _decorator("attack", Short, (2,), {"name": name, "title": title, "usual": USUAL, **card})
 
@@ -132,6 +133,13 @@ class _Short:
 
     function: Function
     parameters: int
+
+    def _like(self, given: Tensor, returned: Any) -> Tensor:
+        """What the function returned. Raises ValueError where it has not the shape of what it was given."""
+        if isinstance(returned, Tensor) and returned.shape == given.shape:
+            return returned
+        what = f"a tensor {list(returned.shape)}" if isinstance(returned, Tensor) else type(returned).__name__
+        raise ValueError(f"{place_of(self.function)} returned {what}, allowed: a tensor {list(given.shape)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__

@@ -101,9 +101,10 @@ def test_the_results_page_counts_what_is_on_the_page() -> None:
     compared, held, better, differs, still, none, apart, away = (int(cell or 0) for cell in cells[:8])
     assert compared == held + better + differs + still + none
     lines = compared + apart + away
-    assert f"in {lines:,} lines: of {compared} that are measured and can be compared, {held} come back" in text
-    rest = f"{better} are better, {differs} differ, {still} are open and {none} have no result"
-    assert f"{rest}; {apart} are measured and not comparable, {away} not measured" in text
+    counts = f"in {lines:,} lines. Of them {compared} are measured and can be compared. Of these {held} come back"
+    assert counts in text
+    rest = f"{better} are better, {differs} differ, {still} are open and {none} have no result."
+    assert f"{rest} Another {apart} are measured and not comparable, and {away} are not measured." in text
 
 
 def test_experiments_of_the_tables_can_be_set_up() -> None:

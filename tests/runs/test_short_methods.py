@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.paths import ROOT
 from helpers.plugins import installed
 from torch import Tensor
 
@@ -124,3 +125,56 @@ def test_an_installed_package_can_hold_functions(tmp_path: Path) -> None:
         )
         found = fa.aggregate("middling", torch.tensor([[1.0], [2.0], [9.0]]), f=1)
     assert found.tolist() == [2.0]
+
+
+@fa.rule("of-one-coordinate")
+def of_one_coordinate(x: Tensor, f: int) -> Tensor:
+    return x.mean(1)
+
+
+@fa.rule("of-nothing")
+def of_nothing(x: Tensor, f: int) -> None:
+    """It returns nothing."""
+
+
+class Bare(Aggregator):
+    """A rule as a class that returns its vector bare."""
+
+    def __call__(self, x, call):  # type: ignore[no-untyped-def]
+        return x.mean(0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (
+            of_one_coordinate,
+            r"rule of_one_coordinate \(test_short_methods.py:\d+\) returned a tensor \[4\], allowed: ",
+        ),
+        (of_nothing, r"rule of_nothing \(test_short_methods.py:\d+\) returned NoneType, allowed: a tensor \[\d+\]"),
+        (
+            Bare,
+            r"rule Bare.__call__ \(test_short_methods.py:\d+\) returned a tensor \[\d+\], allowed: an Aggregate",
+        ),
+    ],
+)
+def test_a_rule_that_returns_no_vector_is_named_with_its_place(rule: Any, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        fa.run(rule, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
+
+
+def test_an_upload_of_the_wrong_shape_is_named_with_its_place() -> None:
+    @fa.poisoning("too-few")
+    def too_few(own: Tensor, rng: torch.Generator) -> Tensor:
+        return own[:, :3]
+
+    results = fa.run("median", too_few, model="mlp", clients=4, corrupted=1, rounds=2)
+    record = next(record for record in results if record["status"] == "failed")
+    assert "too_few (test_short_methods.py:" in record["reason"]
+    assert "returned a tensor [1, 3], allowed: a tensor [1, " in record["reason"]
+
+
+def test_several_files_are_given_as_a_list() -> None:
+    files = [str(ROOT / "examples" / f"short_{kind}.py") for kind in ("rule", "poisoning")]
+    results = fa.run("short-middle", "short-backwards", plugin=files, rounds=2, clients=4, corrupted=1)
+    assert {record["status"] for record in results} == {"ok"}
