@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.big_board import big_board
-from helpers.browser import CHROMEDRIVER, CHROMIUM, SWITCHES, Open, phone
+from helpers.browser import CHROMEDRIVER, CHROMIUM, SWITCHES, Open, phone, until
 from helpers.pictures import save_pictures
 
 from fedarena.board.board import Board
@@ -46,6 +46,9 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Open]:
         path = tmp_path / "board.html"
         path.write_text(text, encoding="utf-8")
         browser.get(path.as_uri())
+        # On a busy machine the driver may return before the page's script has run.
+        ready = "return document.readyState === 'complete' && location.href.startsWith(arguments[0])"
+        until(browser, lambda: browser.execute_script(ready, path.as_uri()))
         return browser
 
     yield load
