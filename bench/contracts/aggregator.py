@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, kind_of
 from fedarena.core.text.numbers import plural
 
 
@@ -165,11 +165,9 @@ def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
 
 def checked(returned: Any, rule: Aggregator, x: Tensor) -> Aggregate:
     """What a rule returned for the uploads x [n, d]. Raises UserError, with the rule's place, where it is no vector."""
-    vector = getattr(returned, "vector", None)
+    vector = returned.vector if isinstance(returned, Aggregate) else returned
     if isinstance(returned, Aggregate) and isinstance(vector, Tensor) and vector.shape == x.shape[1:]:
         return returned
-    got = returned if not isinstance(returned, Aggregate) else vector
-    what = f"a tensor {list(got.shape)}" if isinstance(got, Tensor) else f"{type(got).__name__}"
     function = getattr(rule, "function", type(rule).__call__)
     kind = "a tensor" if hasattr(rule, "function") else "an Aggregate with a vector"
-    raise UserError(f"rule {place_of(function)} returned {what}, allowed: {kind} {list(x.shape[1:])}")
+    raise UserError(f"rule {place_of(function)} returned {kind_of(vector)}, allowed: {kind} {list(x.shape[1:])}")

@@ -161,3 +161,8 @@ NUMPY_TYPES = (
 
 REDUCERS = {Tensor: reduce_tensor}
 """The form in which joblib's worker processes take reducers."""
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, for a message: a tensor with its shape, or the name of its type."""
+    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

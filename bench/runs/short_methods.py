@@ -29,7 +29,7 @@ from fedarena.contracts.view import View
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
+from fedarena.core.tensors import Tensors, flatten, kind_of, row, rows, shaped
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
@@ -138,8 +138,7 @@ class _Short:
         """What the function returned. Raises ValueError where it has not the shape of what it was given."""
         if isinstance(returned, Tensor) and returned.shape == given.shape:
             return returned
-        what = f"a tensor {list(returned.shape)}" if isinstance(returned, Tensor) else type(returned).__name__
-        raise ValueError(f"{place_of(self.function)} returned {what}, allowed: a tensor {list(given.shape)}")
+        raise ValueError(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {kind_of(given)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__
