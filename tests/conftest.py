@@ -19,6 +19,7 @@ import pytest
 from helpers.brief import call_briefly
 from helpers.fresh_python import run_python
 from helpers.paths import ROOT
+from helpers.plugin_files import forgotten
 
 from fedarena.cli import main
 from fedarena.core import registry
@@ -66,6 +67,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest files, so that no process works at the last of them while the others wait."""
     rank = {name: i for i, name in enumerate(LONG_FILES)}
     items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    """Methods of its own that a test uses are unknown to the next, which may count the known ones."""
+    with forgotten():
+        yield
 
 
 Bench = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.plugin_files import forgotten
 
 from fedarena.cli import main
 from fedarena.core import plugin_file, registry
@@ -26,12 +24,6 @@ class First(Aggregator):
 ONE: card.Card = card.Card(name="first", kind="aggregator", title="The first upload", target=First)
 TWO = card.Card(name="first-too", kind="aggregator", title="Likewise", target=First)
 """
-
-
-@pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
-    with forgotten():
-        yield
 
 
 def saved(folder: Path, text: str, name: str = "my_first.py") -> Path:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from helpers.pages import DOCS, GENERATED, MEASURED, PAGES, README, blocks, commands, in_tables, require
 from helpers.paths import ROOT
-from helpers.plugin_files import forgotten, session
 
 from fedarena.cli import main, parser
 from fedarena.reproduce.tables import TABLES
@@ -54,16 +53,14 @@ def test_a_short_command_of_the_documentation_runs(command: str, capsys: pytest.
     require(command)
     words = shlex.split(command)[1:]
     more = ["--jobs", "1", "--quiet"] if words[0] == "run" else []
-    with forgotten():
-        assert main([*words, *more]) == 0
+    assert main([*words, *more]) == 0
     assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("code", CODE)
 def test_the_code_of_a_page_runs(code: str, beside_reports: Path) -> None:
     require(code)
-    with session():
-        exec(code, {"__name__": "page"})
+    exec(code, {"__name__": "page"})
     assert ("savefig" in code) == (beside_reports / "dlg.png").is_file()
 
 

@@ -1,4 +1,4 @@
-"""Plug-in files that are in use for a while."""
+"""Methods of one's own that are in use for a while."""
 
 from __future__ import annotations
 
@@ -12,30 +12,27 @@ from fedarena.goals import of_attack
 
 
 @contextmanager
-def session() -> Iterator[None]:
-    """Objects of one's own that the block uses are unknown after it."""
-    try:
-        yield
-    finally:
-        registry._held.clear()
-        registry.registries.cache_clear()
-        of_attack.cache_clear()
-
-
-@contextmanager
 def forgotten() -> Iterator[None]:
-    """What the block uses is not in use after it."""
-    path, modules, before = [*sys.path], {*sys.modules}, os.environ.get(plugin_file.VARIABLE)
+    """Objects that the block hands over, and plug-in files that it names, are unknown after it."""
+    modules, path, files, held = {*sys.modules}, [*sys.path], os.environ.get(plugin_file.VARIABLE), {**registry._held}
     try:
         yield
     finally:
-        new = {*sys.path} - {*path}
-        sys.path[:] = path
-        for name in {*sys.modules} - modules:
-            if os.path.dirname(getattr(sys.modules[name], "__file__", None) or "") in new:
-                del sys.modules[name]
-        os.environ.pop(plugin_file.VARIABLE, None)
-        if before is not None:
-            os.environ[plugin_file.VARIABLE] = before
-        plugin_file.claims_of.cache_clear()
-        registry.registries.cache_clear()
+        if (sys.path, os.environ.get(plugin_file.VARIABLE), registry._held) != (path, files, held):
+            _forget({*sys.path} - {*path}, {*sys.modules} - modules)
+            sys.path[:] = path
+            os.environ.pop(plugin_file.VARIABLE, None)
+            if files is not None:
+                os.environ[plugin_file.VARIABLE] = files
+            registry._held.clear()
+            registry._held.update(held)
+
+
+def _forget(folders: set[str], modules: set[str]) -> None:
+    """Forget what was imported from these folders, and what was kept of the methods that were known."""
+    for name in modules:
+        if os.path.dirname(getattr(sys.modules[name], "__file__", None) or "") in folders:
+            del sys.modules[name]
+    plugin_file.claims_of.cache_clear()
+    registry.registries.cache_clear()
+    of_attack.cache_clear()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from helpers.broken_methods import Masks
-from helpers.plugin_files import session
 from helpers.repeatable import repeatable
 from torch import nn
 
@@ -25,12 +23,6 @@ from fedarena.runs.own_objects import name_of
 
 SHORT: dict[str, Any] = {"rounds": 4, "model": "mlp", "model.widths": 8}
 POISONED = SHORT | {"clients": 8, "corrupted": 2, "batch_size": 8, "training.lr": 0.2, "training.eval_every": 1}
-
-
-@pytest.fixture(autouse=True)
-def _forgotten() -> Iterator[None]:
-    with session():
-        yield
 
 
 class MyMedian(Aggregator):

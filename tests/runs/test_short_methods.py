@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 from helpers.paths import ROOT
-from helpers.plugin_files import forgotten, session
 from helpers.plugins import installed
 from torch import Tensor
 
@@ -160,7 +159,7 @@ class Bare(Aggregator):
     ],
 )
 def test_a_rule_that_returns_no_vector_is_named_with_its_place(rule: Any, told: str) -> None:
-    with session(), pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=told):
         fa.run(rule, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
 
 
@@ -169,8 +168,7 @@ def test_an_upload_of_the_wrong_shape_is_named_with_its_place() -> None:
     def too_few(own: Tensor, rng: torch.Generator) -> Tensor:
         return own[:, :3]
 
-    with session():
-        results = fa.run("median", too_few, model="mlp", clients=4, corrupted=1, rounds=2)
+    results = fa.run("median", too_few, model="mlp", clients=4, corrupted=1, rounds=2)
     record = next(record for record in results if record["status"] == "failed")
     assert "too_few (test_short_methods.py:" in record["reason"]
     assert "returned a tensor [1, 3], allowed: a tensor [1, " in record["reason"]
@@ -178,6 +176,5 @@ def test_an_upload_of_the_wrong_shape_is_named_with_its_place() -> None:
 
 def test_several_files_are_given_as_a_list() -> None:
     files = [str(ROOT / "examples" / f"short_{kind}.py") for kind in ("rule", "poisoning")]
-    with forgotten():
-        results = fa.run("short-middle", "short-backwards", plugin=files, rounds=2, clients=4, corrupted=1)
+    results = fa.run("short-middle", "short-backwards", plugin=files, rounds=2, clients=4, corrupted=1)
     assert {record["status"] for record in results} == {"ok"}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from helpers.broken_methods import BROKEN, SOUND, Masks, Middle
 from helpers.paths import ROOT
-from helpers.plugin_files import forgotten
 
 import fedarena as fa
 from fedarena.cli import main
@@ -44,8 +43,7 @@ def test_a_sound_method_keeps_all_other_laws(card: Card) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_an_example_keeps_all_laws(path: Path) -> None:
-    with forgotten():
-        outcomes = check(path)
+    outcomes = check(path)
     assert {outcome.law for outcome in outcomes if outcome.status == "holds"}
 
 
@@ -98,14 +96,13 @@ def test_an_error_in_a_method_names_the_line(tmp_path: Path) -> None:
         "        return Aggregate(flatten(x), None)\n"
         'CARD = Card(name="stumbling", kind="aggregator", title="It stumbles", target=Stumbling)\n'
     )
-    with forgotten(), pytest.raises(LawBroken, match=r"it raises .* \(in __call__, stumbling_rule.py:6\)"):
+    with pytest.raises(LawBroken, match=r"it raises .* \(in __call__, stumbling_rule.py:6\)"):
         check(path, laws=["vector-fits"])
 
 
 def test_the_command_prints_a_table_and_ends_with_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     example = str(ROOT / "examples" / "my_rule.py")
-    with forgotten():
-        assert main(["check", example, "--laws=stream-decides,unanimity-wins"]) == 0
+    assert main(["check", example, "--laws=stream-decides,unanimity-wins"]) == 0
     out = capsys.readouterr().out
     assert "1 holds, 1 n/a" in out
     assert main(["check", "foolsgold", "--laws=withstands-the-flipped"]) == 1
