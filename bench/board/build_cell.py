@@ -15,6 +15,7 @@ from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reas
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.core.files import digest
 from fedarena.records.command import command_of
+from fedarena.records.reading_names import belongs, names_of
 from fedarena.records.schema import Record
 from fedarena.records.trial_key import hashed_problem
 
@@ -56,7 +57,7 @@ def board_cell(trials: Sequence[PlannedTrial], run: CleanRun | None, problem: Pr
     reasons = {t.seed: t.refused or (records[t.seed]["reason"] if t.seed in records else "") for t in trials}
     status, reason = status_and_reason(statuses, reasons)
     to_count = trial.counts and goal.of_data
-    excluded = _excluded(goal.axis, records, run, problem) if to_count else ""
+    excluded = _excluded(goal.axis, trials, records, run, problem) if to_count else ""
     cell = BoardCell(
         problem=trial.problem,
         defense=trial.defense,
@@ -81,11 +82,21 @@ def board_cell(trials: Sequence[PlannedTrial], run: CleanRun | None, problem: Pr
     return cell if first is None else replace(cell, **_from_least_seed(first, seed_list(records)))
 
 
-def _excluded(axis: str, records: Mapping[int, Record], run: CleanRun | None, problem: ProblemInfo) -> str:
-    """Why a cell that is to count does not; empty where it does."""
+def _excluded(
+    axis: str,
+    trials: Sequence[PlannedTrial],
+    records: Mapping[int, Record],
+    run: CleanRun | None,
+    problem: ProblemInfo,
+) -> str:
+    """Why a cell that is to count does not; empty where it does.
+
+    Args:
+        trials: all of the cell. records: those of the reading shown, by seed.
+    """
     if axis == "integrity":
         return untuned(records)
-    if hidden := silent(records.values()):
+    if hidden := silent(record for trial in trials for record in trial.records):
         return hidden
     return uninformative(run.accuracy, problem.chance) if run is not None and records else ""
 
@@ -107,14 +118,9 @@ def _from_least_seed(first: Record, seeds: str) -> dict[str, Any]:
 
 
 def _shown_reading(trials: Sequence[PlannedTrial], axis: str) -> ShownReading:
-    """Of several readings the one with the lowest mean score; without any score the first one.
-
-    A record without a reading (n/a, failed, diverged) stands for every reading, so that no seed is lost.
-    """
-    names = list(dict.fromkeys(r["reading"] for t in trials for r in t.records if r["reading"]))
-    records = {
-        name: {t.seed: [r for r in t.records if r["reading"] in (name, "")] for t in trials} for name in names or [""]
-    }
+    """Of several readings the one with the lowest mean score; without any score the first one."""
+    names = names_of([record for trial in trials for record in trial.records])
+    records = {name: {t.seed: [r for r in t.records if belongs(r, name)] for t in trials} for name in names or [""]}
     scores = {name: _scores(by_seed, axis) for name, by_seed in records.items()}
     means = {name: fmean(values.values()) for name, values in scores.items() if values}
     shown = min(means, key=lambda name: means[name]) if means else next(iter(records))

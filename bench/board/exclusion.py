@@ -46,7 +46,7 @@ def silent(records: Iterable[Record]) -> str:
     does.
 
     Args:
-        records: the records of the cell, one a seed. One that leaks is enough.
+        records: the records of the cell, in all readings. One that leaks is enough.
     """
     control = next((record["control"] for record in records if "control" in record), None)
     if control is None:

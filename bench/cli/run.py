@@ -52,11 +52,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--attack", required=True, help="an attack, for poisoning possibly wrapped: dlg, delayed+label-flip"
     )
-    parser.add_argument("--party", metavar="P,...", help=f"{', '.join(EVERYONE)} (default: all that it applies to)")
-    parser.add_argument("--form", metavar="F,...", help=f"{', '.join(FORMS)} (default: both)")
-    parser.add_argument(
-        "--knows", metavar="K,...", help=f"what corrupted clients know: {', '.join(KNOWLEDGE)} (default: the attack's)"
-    )
+    _add_threat(parser)
     add_problem_arguments(parser)
     parser.add_argument("--seeds", default="0", metavar="N,...", help="seeds, such as 0,1,2 (default: 0)")
     add_secret(parser)
@@ -81,6 +77,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--json", action="store_true", help='print {"records": [...]} and nothing else on stdout')
     add_quiet(parser)
     parser.set_defaults(run=run)
+
+
+def _add_threat(parser: argparse.ArgumentParser) -> None:
+    """Options that say who attacks, and what of the training."""
+    parser.add_argument("--party", metavar="P,...", help=f"{', '.join(EVERYONE)} (default: all that it applies to)")
+    parser.add_argument("--form", metavar="F,...", help=f"{', '.join(FORMS)} (default: both)")
+    parser.add_argument(
+        "--knows", metavar="K,...", help=f"what corrupted clients know: {', '.join(KNOWLEDGE)} (default: the attack's)"
+    )
+    parser.add_argument(
+        "--other-rounds",
+        action="store_true",
+        help="attack as many rounds elsewhere in the training, too, as suites do: a protocol may protect some rounds "
+        "better than others",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -148,6 +159,7 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
         device=args.device,
         data_dir=data_dir(args),
         secret=secret,
+        other_rounds=args.other_rounds,
     )
     wanted = pairing.Wanted(
         party=read_words(args.party),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
+import torch
 from torch import Tensor
 
 from fedarena.contracts.goal_names import GoalName as GoalName
@@ -21,6 +22,10 @@ from fedarena.problem.task import Task
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""
+
+
+LAST_ROUNDS, OTHER_ROUNDS = "last rounds", "other rounds"
+"""The parts of a training that an attack may read beside the rounds that it chose (`Watch.elsewhere`)."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,36 @@ class Watch:
         count = min(victims, usable)
         first = start - 1 if schedule.client_momentum and start else start
         return cls(first, last, tuple(start + i * usable // count for i in range(count)))
+
+    def elsewhere(self, schedule: Schedule, rng: Rng) -> dict[str, Watch]:
+        """The same window in other parts of the training, by the part's name.
+
+        `LAST_ROUNDS` is the end of the training. `OTHER_ROUNDS` is at a place that is drawn, each being as likely as
+        any other, and overlaps with none. Where a window has no room it is cut. A part of a single round is left out
+        where the window is longer, because a client learns an upload from the broadcast after it.
+        """
+        size, end = self.last - self.first + 1, schedule.rounds
+        late = self._within(range(max(self.last + 1, end - size), end))
+        gaps = range(self.first), range(self.last + 1, late.first if late else end)
+        places = [start for gap in gaps for start in range(gap.start, gap.stop - size + 1)]
+        if places:
+            start = places[int(torch.randint(len(places), (), generator=rng.torch()))]
+            other = self._within(range(start, start + size))
+        else:
+            other = self._within(max(gaps, key=len))
+        parts = {LAST_ROUNDS: late, OTHER_ROUNDS: other}
+        return {name: watch for name, watch in parts.items() if watch is not None}
+
+    def _within(self, rounds: range) -> Watch | None:
+        """The window in these rounds, which are as many or fewer; None where they are too few."""
+        if len(rounds) < min(2, self.last - self.first + 1):
+            return None
+        if len(rounds) == self.last - self.first + 1:
+            victims = tuple(t - self.first + rounds.start for t in self.victims)
+        else:
+            count = min(len(self.victims), len(rounds) - 1)
+            victims = tuple(rounds.start + i * (len(rounds) - 1) // count for i in range(count))
+        return Watch(rounds.start, rounds.stop - 1, victims, self.before)
 
 
 @dataclass(frozen=True)

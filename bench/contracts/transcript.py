@@ -30,6 +30,7 @@ class Round:
         mean: with secure aggregation, the mean that the server learned.
         averaged: the clients whose uploads make up the server's step, where these are not all `participants`: those in
             a secure sum, or the one whose upload a rule picked.
+        idle: the clients whose uploads would be the same with other samples, so that they tell nothing of these.
     """
 
     index: int
@@ -43,6 +44,7 @@ class Round:
     wire: Tensor | None = None
     mean: Tensors | None = None
     averaged: tuple[int, ...] = ()
+    idle: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

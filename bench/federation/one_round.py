@@ -200,11 +200,13 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         memory = federation.memories.get(work.clients[0], {})
         federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
     down = float(nbytes(sent.down) * len(work.clients))
+    honest = not federation.adversary.corrupted
+    of_others = _uploads_of_other_samples(federation, work, sent) if write and honest else None
     try:
         with clock:
             uploads = _uploads(federation, work, sent, t)
             # Messages show in what is written down, and in how long a round without an attack takes.
-            messages = write or not federation.adversary.corrupted
+            messages = write or honest
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             given = state, sent, received, cohort, rng.child("aggregate", t)
             new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
@@ -226,7 +228,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         seconds=clock.seconds,
         diagnostics={**new.verdict, **defense.diagnostics(sent, batch, noise, uploads.sent)},
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
-        transcript=_transcript(defense, t, work, uploads, summed, sent, (state, new)) if write else None,
+        transcript=_transcript(defense, t, work, uploads, of_others, summed, sent, (state, new)) if write else None,
     )
 
 
@@ -277,6 +279,28 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
     return Uploads(adversary.uploads(t, work.clients, sent.down, computed), computing[0])
 
 
+def _uploads_of_other_samples(federation: Federation, work: ClientWork, sent: Broadcast) -> Tensors:
+    """What the participants would send if all values of their samples and all labels were others.
+
+    Their randomness is the same, and what they remember. Nothing of it is kept.
+    """
+    classes = federation.problem.task.n_classes
+    batches = [replace(b, x=1 - b.x, y=(b.y + 1) % classes if classes else 1 - b.y) for b in work.batches]
+    memories = [federation.memories.get(client, {}) for client in work.clients]
+    return federation.defense.clients(sent.down, batches, memories, work.noises)[0]
+
+
+def _idle(work: ClientWork, sent: Tensors, of_others: Tensors | None) -> tuple[int, ...]:
+    """The clients with samples whose uploads do not depend on them."""
+    if of_others is None:
+        return ()
+    if any(sent[name].shape != other.shape for name, other in of_others.items()):
+        return ()
+    equal = torch.stack([(sent[name] == other).flatten(1).all(1) for name, other in of_others.items()]).all(0)
+    drawn = zip(work.clients, work.batches, equal.tolist(), strict=True)
+    return tuple(client for client, batch, same in drawn if same and batch.y.numel())
+
+
 def _received(
     federation: Federation, clients: tuple[int, ...], ups: Tensors, t: int, messages: bool
 ) -> tuple[Summed | None, Tensors, Cohort]:
@@ -304,11 +328,16 @@ def _transcript(
     t: int,
     work: ClientWork,
     uploads: Uploads,
+    of_others: Tensors | None,
     summed: Summed | None,
     sent: Broadcast,
     states: tuple[State, State],
 ) -> Round:
-    """The whole round, as only the harness sees it; `states` are the server's before and after it."""
+    """The whole round, as only the harness sees it.
+
+    Args:
+        of_others: what clients would send that held other samples. states: the server's before and after the round.
+    """
     before, after = states
     if summed is not None:
         averaged = summed.clients
@@ -326,4 +355,5 @@ def _transcript(
         wire=None if summed is None else summed.wire,
         mean=None if summed is None else summed.mean,
         averaged=averaged,
+        idle=_idle(work, uploads.sent, of_others),
     )

@@ -69,6 +69,7 @@ class GroupSpec:
         data_dir: where data files are looked for (not part of a record's key; their checksum is).
         probe: for a run without an attack, the backdoor whose trigger is tried on its model for comparison.
         secret: what makes the randomness one that a method from another package cannot guess; empty: nothing does.
+        other_rounds: whether the attack reads as many rounds elsewhere in the training, too.
         transcript: where the rounds that the attack reads are kept as files; None: nowhere. It changes no result.
     """
 
@@ -81,6 +82,7 @@ class GroupSpec:
     data_dir: Path | None = None
     probe: MethodSpec | None = None
     secret: str = ""
+    other_rounds: bool = False
     transcript: TranscriptFolder | None = None
 
     @property

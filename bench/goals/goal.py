@@ -76,6 +76,9 @@ class Goal(ABC):
     most protocols give away by design, and a gradient, which is only an intermediate step, do not count. Neither do
     pictures of classes: a model that was trained without any client's data shows them too."""
 
+    finds_other_rounds: ClassVar[bool] = False
+    """Whether its attacks can read other rounds than they chose (`fedarena.contracts.inference.Watch.elsewhere`)."""
+
     idle_options: ClassVar[Mapping[str, str]] = {}
     """Options of a pairing that have no effect on such an attack → the reason. Giving one of them is an error."""
 

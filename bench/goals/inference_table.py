@@ -13,6 +13,7 @@ from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.metrics.gain import learned_nothing
 from fedarena.goals.pairing_table import Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
+from fedarena.records.reading_names import belongs, names_of
 from fedarena.records.schema import Record
 
 EXPLAINED = 1e-5
@@ -57,18 +58,11 @@ def pairing_table(
 
 
 def cell_of(records: Iterable[Record], text: GoalText) -> Cell | None:
-    """One cell from the records of one (defense, party, form), all readings and seeds; None without records.
-
-    A record without a reading (n/a, failed, diverged) counts for every reading, so that no seed is lost.
-    """
-    readings: dict[str, list[Record]] = {}
-    for record in records:
-        readings.setdefault(record["reading"], []).append(record)
-    without = readings.pop("", [])
-    if without and not readings:
-        return over_seeds(without)
+    """One cell from the records of one (defense, party, form), all readings and seeds; None without records."""
+    named_first = sorted(records, key=lambda record: record["reading"] == "")
+    readings = {name: [r for r in named_first if belongs(r, name)] for name in names_of(named_first)}
     judged = sum(any(r["metrics"] for r in of_reading) for of_reading in readings.values())
-    cells = [over_seeds(of_reading + without, name, judged) for name, of_reading in readings.items()]
+    cells = [over_seeds(of_reading, name, judged) for name, of_reading in readings.items()]
     if len(cells) < 2:
         return next(iter(cells), None)
     worst = max(cells, key=partial(_severity, text=text))

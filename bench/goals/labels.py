@@ -55,6 +55,7 @@ class BatchLabels(InferenceGoal):
 
     text: ClassVar[GoalText] = BatchLabelsText()
     reads_uploads = True
+    finds_other_rounds = True
     what_leaks = "labels"
 
     def challenges(

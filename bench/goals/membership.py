@@ -57,6 +57,7 @@ class BatchMembership(Ranking):
 
     text: ClassVar[RankingText] = BatchMembershipText()
     reads_uploads = True
+    finds_other_rounds = True
     what_leaks = "who was in a batch"
 
     def challenges(

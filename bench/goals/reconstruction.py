@@ -110,6 +110,7 @@ class Reconstructions(InferenceGoal):
 
     text: ClassVar[GoalText] = ReconstructionsText()
     reads_uploads = True
+    finds_other_rounds = True
     what_leaks = "samples"
 
     def challenges(

@@ -44,6 +44,7 @@ def command_of(record: Record, seeds: str | None = None) -> str:
         if group != "probe":
             words += _settings(record, group, values, usual if group == "training" else {})
     words += ["--secret", record["secret"]] if "secret" in record else []
+    words += ["--other-rounds"] if "other_rounds" in record else []
     files = {origin.split(" (")[0] for origin in record["origins"].values()}
     words += [word for file in sorted(files) if file.endswith(".py") for word in ("--plugin", file)]
     return shlex.join([*words, "--seeds", seeds or str(record["seed"])])

@@ -78,9 +78,12 @@ def record_of(
 
 
 def _add_optional(record: Record, identity: Identity, finished: FinishedRun) -> None:
-    """Add the secret, if there is one, and the accuracy by client after the last round, where it says something."""
+    """Add the fields of the identity that it may lack, and the accuracy by client after the last round, where it says
+    something."""
     if "secret" in identity:
         record["secret"] = identity["secret"]
+    if "other_rounds" in identity:
+        record["other_rounds"] = identity["other_rounds"]
     last = finished.run.curve[-1]
     if finished.spec.problem.partition == "iid" or not last.rounds:
         return
@@ -180,6 +183,8 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
     }
     if spec.secret:
         identity["secret"] = spec.secret
+    if spec.other_rounds:
+        identity["other_rounds"] = True
     return identity
 
 

@@ -119,6 +119,8 @@ class Identity(TypedDict):
     """The seed of the run."""
     secret: NotRequired[Annotated[str, MAY_LACK]]
     """What makes its randomness one that cannot be guessed from the seed; absent where nothing does."""
+    other_rounds: NotRequired[Annotated[bool, MAY_LACK]]
+    """Whether the attack read as many rounds elsewhere in the training, too; absent where it did not."""
     options: Options
     """Every option of every method, by its kind, as resolved; of further parts under `defense+NAME`, `attack+NAME`."""
     versions: dict[str, int]

@@ -36,7 +36,7 @@ def hashed_problem(problem: ProblemSetting) -> dict[str, Any]:
 
 
 def _hashed(identity: Identity) -> dict[str, Any]:
-    hashed = {
+    hashed: dict[str, Any] = {
         "schema": KEY_LAYOUT,
         "problem": hashed_problem(identity["problem"]),
         "defense": identity["defense"],
@@ -48,4 +48,8 @@ def _hashed(identity: Identity) -> dict[str, Any]:
         "options": identity["options"],
         "versions": identity["versions"],
     }
-    return {**hashed, "secret": identity["secret"]} if "secret" in identity else hashed
+    if "secret" in identity:
+        hashed["secret"] = identity["secret"]
+    if "other_rounds" in identity:
+        hashed["other_rounds"] = identity["other_rounds"]
+    return hashed

@@ -33,7 +33,7 @@ class Pairing:
     Attributes:
         defense, attack: what meets what, on which problem.
         seeds: the seeds, each of which gives a run.
-        device, data_dir, secret: as in `GroupSpec`.
+        device, data_dir, secret, other_rounds: as in `GroupSpec`.
     """
 
     defense: MethodSpec
@@ -43,6 +43,7 @@ class Pairing:
     device: str = "cpu"
     data_dir: Path | None = None
     secret: str = ""
+    other_rounds: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
         UserError: what cannot run is refused before anything is started.
     """
     goal = goals.of_attack(pairing.attack)
+    if pairing.other_rounds and not goal.finds_other_rounds:
+        raise UserError(
+            f"option 'other-rounds' is given, but {pairing.attack.label} attacks no single uploads: leave it out"
+        )
     _require_runnable(pairing, goal)
     choices = _choices(pairing.attack, goal, wanted)
     threats = goal.threats(pairing.attack, choices)
@@ -83,6 +88,7 @@ def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
                 device=pairing.device,
                 data_dir=pairing.data_dir,
                 secret=pairing.secret,
+                other_rounds=pairing.other_rounds,
             )
             clean += goal.clean_runs(spec)
             attacked += goal.groups(spec, threats if defense is pairing.defense else goal.undefended(threats))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fedarena import goals
@@ -34,10 +34,12 @@ from fedarena.goals.metrics.gain import gain, unfederated
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord, SilentRecord
 from fedarena.problem.problem import Problem, build
+from fedarena.records.reading_names import name_in
 from fedarena.records.record_of import record_of
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record, Status, Utility
 from fedarena.records.transcript_files import write_transcript
+from fedarena.records.trial_key import key_of
 from fedarena.runs.sealed_attack import answer_of
 
 Progress = Callable[[float, str], None]
@@ -50,11 +52,18 @@ class _Reader:
     Attributes:
         attack, goal: the attack, and what it is after.
         watch: the rounds whose transcript it needs.
+        elsewhere: other rounds that it reads, too, by the part of the training.
     """
 
     attack: Inference
     goal: InferenceGoal
     watch: Watch
+    elsewhere: Mapping[str, Watch]
+
+    @property
+    def written(self) -> set[int]:
+        """All rounds that are to be written down."""
+        return {t for watch in (self.watch, *self.elsewhere.values()) for t in watch.written}
 
 
 def gather(spec: GroupSpec, done: Sequence[tuple[Record, Gallery | None]]) -> GroupResult:
@@ -98,18 +107,17 @@ def prepare_together(
         write_transcript(FinishedRun(first, problem, defense, run), specs, first.transcript)
     prepared = []
     for spec, reader in zip(specs, readers, strict=True):
-        # The attack must not see rounds that were recorded for other attacks.
-        wanted = () if reader is None else reader.watch.written
-        seen = replace(run, rounds=tuple(r for r in run.rounds if r.index in wanted))
-        prepared.append(_records_of(FinishedRun(spec, problem, defense, seen), reader, parties_alone))
+        prepared.append(_records_of(FinishedRun(spec, problem, defense, run), reader, parties_alone))
     return prepared
 
 
 def _reader(spec: GroupSpec, problem: Problem) -> _Reader | None:
     if spec.attack is None:
         return None
-    attack = compose.make_inference(spec.attack)
-    return _Reader(attack, goals.find(attack.goal), attack.watch(problem.task.schedule))
+    attack, schedule = compose.make_inference(spec.attack), problem.task.schedule
+    watch = attack.watch(schedule)
+    elsewhere = watch.elsewhere(schedule, Rng(spec.root).child("elsewhere")) if spec.other_rounds else {}
+    return _Reader(attack, goals.find(attack.goal), watch, elsewhere)
 
 
 def _train(
@@ -128,7 +136,7 @@ def _train(
         defense,
         problem,
         Rng(spec.root).child("federation"),
-        watch={t for reader in readers if reader is not None for t in reader.watch.written},
+        watch={t for reader in readers if reader is not None for t in reader.written},
         progress=lambda share: progress(share, "training"),
         draw=draw or (lambda t, client: None),
         replays=replays,
@@ -141,15 +149,42 @@ def _records_of(finished: FinishedRun, reader: _Reader | None, parties_alone: bo
         return [CompleteRecord(finished.spec, None, clean_record(finished, parties_alone))]
     prepared: list[PreparedRecord] = []
     for threat in finished.spec.threats:
-        of_threat = _challenged(finished, threat, reader)
+        of_threat = _challenged(_seeing(finished, reader.watch), threat, reader, reader.watch)
+        for part, watch in reader.elsewhere.items():
+            of_threat += [_in_part(one, part) for one in _challenged(_seeing(finished, watch), threat, reader, watch)]
+        of_threat = _counted(of_threat)
         for one in of_threat:
             one.record["trial"]["records"] = len(of_threat)
         prepared += of_threat
     return prepared
 
 
-def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[PreparedRecord]:
-    """A record for every challenge of a threat.
+def _seeing(finished: FinishedRun, watch: Watch) -> FinishedRun:
+    """The run with these rounds alone: an attack must not see what was written down for others."""
+    written = {*watch.written}
+    seen = replace(finished.run, rounds=tuple(r for r in finished.run.rounds if r.index in written))
+    return replace(finished, run=seen)
+
+
+def _in_part(prepared: PreparedRecord, part: str) -> PreparedRecord:
+    """The record of a reading of another part of the training."""
+    record = prepared.record
+    record["reading"] = name_in(part, record["reading"])
+    record["key"] = key_of(record)
+    return prepared
+
+
+def _counted(prepared: Sequence[PreparedRecord]) -> list[PreparedRecord]:
+    """The records of a threat in all parts of the training, each of which knows how many readings there are."""
+    total = sum(isinstance(one, OpenRecord) for one in prepared)
+    return [
+        replace(one, challenge=replace(one.challenge, readings=total)) if isinstance(one, OpenRecord) else one
+        for one in prepared
+    ]
+
+
+def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader, watch: Watch) -> list[PreparedRecord]:
+    """A record for every challenge of a threat in the rounds that are watched.
 
     A run that diverges after the attacked rounds is still attacked, and its status remains `diverged`.
     """
@@ -166,7 +201,7 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
         if not all(finite(r.after) for r in finished.run.rounds):
             return [complete(status, reason)]
     seen = cut(finished.run.rounds, threat, finished.problem.data_of(threat))
-    victims = [t for t in reader.watch.victims if t < finished.problem.task.schedule.rounds]
+    victims = [t for t in watch.victims if t < finished.problem.task.schedule.rounds]
     transcript, goal = PartyTranscript(threat, seen, victims), reader.goal
     try:
         challenges = goal.challenges(finished, transcript, reader.attack)
@@ -179,13 +214,12 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader) -> list[
         stopped = status == "diverged" and not any(t in seen for t in victims)
         return [complete(status, reason) if stopped else _beside(complete("n/a", challenges.reason), control)]
     prepared: list[CompleteRecord | OpenRecord] = []
-    readings = sum(not isinstance(challenge, NoChallenge) for challenge in challenges)
     for challenge in challenges:
         if isinstance(challenge, NoChallenge):
             prepared.append(complete("n/a", challenge.reason))
             continue
         record = record_of(finished, threat, challenge.reading, status, reason, only_finite(challenge.metrics))
-        prepared.append(OpenRecord(finished.spec, threat, replace(challenge, readings=readings), record))
+        prepared.append(OpenRecord(finished.spec, threat, challenge, record))
     return [_beside(one, control) for one in prepared or [complete("n/a", "the defense gives no reading")]]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.func import grad
 
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
@@ -79,6 +80,56 @@ class TinyNoise(FedAvg):
         return {name: t + 0.001 * noise[name] if noise else t for name, t in up.items()}, memory
 
 
+class _Sometimes(FedAvg):
+    """Clients count the rounds in what they remember. Who simulates an upload simulates one of FedAvg."""
+
+    clients = Defense.clients
+
+    def memory(self, client: int) -> Tensors:
+        return {"round": torch.zeros(())}
+
+    def draw(self, rng: Rng) -> Tensors:
+        generator = rng.torch()
+        return {name: torch.randn(p.shape, generator=generator) for name, p in self.task.model.named_parameters()} | {
+            "chance": torch.rand((), generator=generator)
+        }
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, _ = super().client(down, batch, {}, {})
+        t = memory["round"] if memory else torch.zeros(())
+        return (self.sent(up, t / self.task.schedule.rounds, noise) if noise else up), {"round": t + 1}
+
+    def sent(self, up: Tensors, share: Tensor, noise: Tensors) -> Tensors:
+        """What is sent after this share of the training."""
+        raise NotImplementedError
+
+
+class LateUploads(_Sometimes):
+    """Clients send zeros in the first three eighths of the training, and FedAvg's uploads later."""
+
+    def sent(self, up: Tensors, share: Tensor, noise: Tensors) -> Tensors:
+        return scale_by(up, (share >= 0.375).to(torch.float32))
+
+
+class RareUploads(_Sometimes):
+    """Clients send zeros, and FedAvg's uploads in one round of ten, by chance."""
+
+    def sent(self, up: Tensors, share: Tensor, noise: Tensors) -> Tensors:
+        return scale_by(up, (noise["chance"] < 0.1).to(torch.float32))
+
+
+class EarlyNoise(_Sometimes):
+    """Clients add noise, N(0, 1), in the first half of the training, and nothing later."""
+
+    def sent(self, up: Tensors, share: Tensor, noise: Tensors) -> Tensors:
+        early = (share < 0.5).to(torch.float32)
+        return {name: t + early * noise[name] for name, t in up.items()}
+
+
+def scale_by(tensors: Tensors, factor: Tensor) -> Tensors:
+    return {name: factor * t for name, t in tensors.items()}
+
+
 class RandomLabels(FedAvg):
     """Clients train on labels that are drawn by chance."""
 
@@ -138,6 +189,9 @@ CLASSES: Mapping[str, type[Defense]] = {
     "tiny-noise": TinyNoise,
     "random-labels": RandomLabels,
     "one-bit": OneBit,
+    "late-uploads": LateUploads,
+    "rare-uploads": RareUploads,
+    "early-noise": EarlyNoise,
     "silent": Silent,
     "misleading": Misleading,
 }

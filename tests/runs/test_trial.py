@@ -94,7 +94,7 @@ def test_a_record_says_everything() -> None:
     cells = {(r["party"], r["form"], r["reading"]) for r in records}
     assert len(cells) == len(records) == 7  # three parties in two forms, and two options of the client's paper form
     for r in records:
-        assert set(r) == set(get_type_hints(Record)) - {"control", "secret", "by_client"}
+        assert set(r) == set(get_type_hints(Record)) - {"control", "secret", "other_rounds", "by_client"}
         assert r["status"] == "ok"
         for name in ("mse", "psnr", "ssim", "label_accuracy", "recovered", "cosine", "relative_l2"):
             assert name in r["metrics"]

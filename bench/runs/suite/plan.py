@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fedarena.problem.spec import ProblemSpec
     from fedarena.runs.suite.trials import Trial
 
-LAYOUT = 2
+LAYOUT = 3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,7 +90,7 @@ def _attacked(matrix: Matrix, spec: GroupSpec) -> Iterator[Trial]:
     assert spec.attack is not None
     goal = goals.of_attack(spec.attack)
     for threat in _threats(matrix, spec.attack, spec.defense):
-        one = replace(spec, threats=(threat,))
+        one = replace(spec, threats=(threat,), other_rounds=goal.finds_other_rounds and matrix.counts)
         for reference in goal.references_beside(one):
             yield Trial(matrix.problem, reference, shown=False)
         yield Trial(matrix.problem, one, shown=True, counts=matrix.counts)
