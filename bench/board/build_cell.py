@@ -110,11 +110,16 @@ def _from_least_seed(first: Record, seeds: str) -> dict[str, Any]:
         # A defense of another package is no reason to name its author for this package's attack on it.
         "found_by": "; ".join(f"{n}: {who}" for n, who in first["origins"].items() if n in first["attack"].split("+")),
         # Digests leave out seeds and versions.
-        "settings": digest([hashed_problem(first["problem"]), first["options"]], 12),
+        "settings": digest([hashed_problem(first["problem"]), first["options"], *_of_attacked(first)], 12),
         "defense_settings": digest([hashed_problem(first["problem"]), options], 12),
         "versions": dict(first["versions"]),
         "command": command_of(first, seeds),
     }
+
+
+def _of_attacked(record: Record) -> list[str]:
+    """What settings say beside options; nothing where the attack read the rounds that it chose and no others."""
+    return ["other rounds"] if "other_rounds" in record else []
 
 
 def _shown_reading(trials: Sequence[PlannedTrial], axis: str) -> ShownReading:

@@ -11,13 +11,15 @@ function drawPicture(cut, rows) {
   const space = spaceOf(byId("drawing").clientWidth || 560, axes, shown);
   const picture = svg("svg", { viewBox: `0 0 ${space.W} ${space.H}`, role: "group", "aria-label": "Scores of each defense" });
   const tip = make("div", { id: "tip", hidden: true });
-  picture.append(...frame(space, shown), ...references(space, cut));
+  picture.append(...frame(space, shown));
+  const alone = D.references[D.problems.indexOf(cut.problem)];
+  if (alone.length) picture.append(svg("line", { class: "reference", x1: space.x(0), x2: space.x(0), y1: space.box.top, y2: space.box.bottom }));
   const front = paretoFront(shown.filter((r) => r.rank), axes);
   shown.forEach((r, i) => {
     picture.append(nameOf(space, r, i, front.includes(r)));
     axes.forEach((name, lane) => picture.append(...scoreAt(space, r, name, space.y(i, lane), tip)));
   });
-  byId("keys").replaceChildren(...axes.flatMap((name) => [keyOf(name), `${name}, `]), "with 95 % intervals. Filled: the lowest of its defense. Bold: no other ranked defense surpasses it in one score without falling behind in another.");
+  byId("keys").replaceChildren(...axes.flatMap((name) => [keyOf(name), `${name}, `]), "with 95 % intervals. Filled: the lowest of its defense. Bold: no other ranked defense surpasses it in one score without falling behind in another.", ...notFederating(alone));
   byId("drawing").replaceChildren(picture, tip);
 }
 
@@ -25,11 +27,11 @@ function drawPicture(cut, rows) {
 function spaceOf(W, axes, rows) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "bold 13px system-ui, sans-serif";
-  const names = Math.max(...rows.map((r) => pen.measureText(shortName(r.defense)).width)) + 12;
+  const names = Math.max(...rows.map((r) => pen.measureText(rankedName(r)).width)) + 12;
   const height = LANE * axes.length + BETWEEN, inside = 12;
   const box = { left: Math.min(names, 0.45 * W), right: W - 6, top: 18, bottom: 18 + height * rows.length };
   return {
-    W, H: box.bottom + 52, box, height,
+    W, H: box.bottom + 40, box, height,
     x: (v) => box.left + inside + v * (box.right - box.left - 2 * inside),
     y: (i, lane) => box.top + height * i + BETWEEN / 2 + LANE * (lane + 0.5),
   };
@@ -54,16 +56,15 @@ function frame({ box, x, height }, rows) {
 }
 
 // Not federating has utility 0, whatever is attacked. Boards that were measured without references have no such line.
-function references({ box, x }, cut) {
-  const lines = D.references[D.problems.indexOf(cut.problem)];
-  if (!lines.length) return [];
-  const names = svg("text", { class: "faint", x: 0, y: box.bottom + 50 },
-    `Dotted: utility without a federation (${lines.map(([name]) => name).join(", ")})`);
-  names.append(svg("title", {}, lines.map(([name, , accuracy]) => `${name}: ${accuracy}`).join("\n")));
-  return [svg("line", { class: "reference", x1: x(0), x2: x(0), y1: box.top, y2: box.bottom }), names];
+function notFederating(alone) {
+  if (!alone.length) return [];
+  const names = make("span", { title: alone.map(([name, , accuracy]) => `${name}: ${accuracy}`).join("\n") }, alone.map(([name]) => name).join(", "));
+  return [" Dotted: utility without a federation (", names, ")."];
 }
 
 const shortName = (name) => (name === BASELINE ? `${name} (no defense)` : name.length > 26 ? `${name.slice(0, 25)}…` : name);
+
+const rankedName = (r) => (r.rank ? `${rankText(r.rank)}  ${shortName(r.defense)}` : shortName(r.defense));
 
 // Ranked defenses that no other one surpasses in one score without falling behind in another.
 function paretoFront(ranked, axes) {
@@ -74,7 +75,7 @@ function paretoFront(ranked, axes) {
 function nameOf({ box, y }, r, i, best) {
   const look = r.rank ? (best ? "name best" : "name") : "name unranked";
   const link = svg("a", { href: `#defense-${D.defenses.indexOf(r.defense)}`, class: look });
-  link.append(svg("text", { x: box.left - 8, y: y(i, 1) + 4, "text-anchor": "end" }, shortName(r.defense)));
+  link.append(svg("text", { x: box.left - 8, y: y(i, 1) + 4, "text-anchor": "end" }, rankedName(r)));
   return link;
 }
 
