@@ -81,10 +81,13 @@ def replace_one(sigma: float, delta: float, rate: float, rounds: int) -> float:
     """ε of `rounds` Poisson batches when one sample is exchanged: the smaller of two bounds.
 
     One is by privacy loss distributions and tight. The other is `epsilon` at sensitivity 2, which also holds for δ
-    below the resolution of discretised distributions.
+    below the resolution of discretised distributions. ε is 0 where the sample is ever drawn with a probability of at
+    most δ, 1 − (1 − rate)^rounds: what is released is the same otherwise.
     """
     import dp_accounting as dp
 
+    if 1 - (1 - rate) ** rounds <= delta:
+        return 0.0
     bound = epsilon(sigma, delta, rate, rounds, 2.0)
     return min(bound, _tight(sigma, delta, rate, rounds, dp.NeighboringRelation.REPLACE_ONE, bound))
 

@@ -104,6 +104,15 @@ SMALL = (1e-5, 0.05, 100)
 """δ, q, T at which ε = 0.1 once gave σ = 50,004."""
 
 
+@pytest.mark.parametrize(("rounds", "none_is_lost"), [(10, True), (20, False)])
+def test_a_sample_that_is_hardly_ever_drawn_loses_nothing(rounds: int, none_is_lost: bool) -> None:
+    """With so little noise both bounds say millions, though the sample is drawn at all with a probability of .027."""
+    sigma, rate = 1e-3, 1 / 360
+    assert accountant.epsilon(sigma, 0.05, rate, rounds, 2.0) > 1e6
+    assert (accountant.replace_one(sigma, 0.05, rate, rounds) == 0) == none_is_lost
+    assert (1 - (1 - rate) ** rounds <= 0.05) == none_is_lost
+
+
 def fine(sigma, delta, rate, rounds):
     """ε by dp-accounting's privacy loss distributions on a fine grid."""
     import dp_accounting as dp
