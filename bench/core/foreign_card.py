@@ -1,6 +1,6 @@
 """The card of another package's attack, as data: a process of its own imports it, so that its code never runs here.
 
-`python -m fedarena.core.foreign_card TARGET WHERE` prints the card as JSON.
+`python -m fedarena.core.foreign_card TARGET WHERE` prints the card and the others of its module as JSON.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import subprocess
 import sys
 import typing
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import Field, field, fields, make_dataclass
 from functools import cache
 from typing import Any
@@ -22,6 +23,9 @@ from fedarena.core.process_template import module_path
 
 Rebuild = typing.Callable[[str, dict[str, Any]], Any]
 """Options, from the name of their attack and their values."""
+
+_read: dict[tuple[str, str], dict[str, Any]] = {}
+"""(where modules are looked for, target) → the card as plain data, of all modules that were imported for a card."""
 
 SCALARS = {kind.__name__: kind for kind in (int, float, str, bool)}
 
@@ -52,19 +56,24 @@ def from_plain(plain: Mapping[str, Any], rebuild: Rebuild) -> Card:
 
 def _plain_card(target: str, where: str) -> dict[str, Any]:
     """The card as plain data. Raises UserError."""
+    path = module_path()
+    if (path, target) in _read:
+        return _read[path, target]
     done = subprocess.run(
         [sys.executable, "-P", "-m", "fedarena.core.foreign_card", target, where],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": module_path()},
+        env={**os.environ, "PYTHONPATH": path},
     )
     try:
         kind, content = json.loads(done.stdout)
     except ValueError:
         raise UserError(f"{where} cannot be loaded: its process ended with status {done.returncode}") from None
-    if kind != "card":
+    if kind != "cards":
         raise UserError(str(content))
-    return dict(content)
+    module = target.partition(":")[0]
+    _read.update({(path, f"{module}:{name}"): dict(plain) for name, plain in dict(content).items()})
+    return _read[path, target]
 
 
 def _tuples(value: Any) -> Any:
@@ -131,17 +140,33 @@ def _described(one: Field[Any], hint: Any) -> dict[str, Any]:
 
 
 def main(target: str, where: str) -> None:
-    """Print the card, or why it cannot be read. What its package prints goes to stderr."""
+    """Print the cards of a module by name, or why the one that is asked for cannot be read.
+
+    What its package prints goes to stderr.
+    """
+    module, _, attribute = target.partition(":")
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        said = json.dumps(["card", to_plain(import_card(target, where))])
+        said = json.dumps(["cards", {attribute: to_plain(import_card(target, where)), **_beside(module, attribute)}])
     except UserError as error:
         said = json.dumps(["error", str(error)])
     except (TypeError, ValueError) as error:
         said = json.dumps(["error", f"{where} holds what is no plain data: {' '.join(str(error).split())[:300]}"])
     out.write(said)
     out.close()
+
+
+def _beside(module: str, attribute: str) -> dict[str, Any]:
+    """The module's other cards that can be read. To import it takes far longer than to read them."""
+    found = {}
+    for name, value in list(vars(sys.modules[module]).items()):
+        if isinstance(value, Card) and name != attribute:
+            with suppress(TypeError, ValueError):
+                plain = to_plain(value)
+                json.dumps(plain)
+                found[name] = plain
+    return found
 
 
 if __name__ == "__main__":

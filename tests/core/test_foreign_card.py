@@ -78,6 +78,20 @@ def test_reading_a_card_imports_nothing_here(tmp_path: Path, monkeypatch: pytest
         card.load()
 
 
+def test_cards_of_a_module_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is broken is no harm to the others."""
+    said = tmp_path / "imports"
+    source = f"print('once', file=open({str(said)!r}, 'a'))\n" + CARD.format(title="'t'")
+    source += "OTHER = Card(name='other', kind='attack', title='u', target='a:b')\n"
+    source += "BROKEN = Card(name='broken', kind='attack', title=object(), target='a:b')\n"
+    known = entry(tmp_path, source, monkeypatch)
+    both = Registry("attack", [known.entry("mine"), Entry("other", "sealed_card:OTHER", "elsewhere")])
+    assert [both.card(name).title for name in both.names()] == ["t", "u"]
+    assert said.read_text() == "once\n"
+    with pytest.raises(UserError, match="holds what is no plain data"):
+        Registry("attack", [Entry("broken", "sealed_card:BROKEN", "elsewhere")]).card("broken")
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
