@@ -108,6 +108,25 @@ def test_a_record_without_a_reading_stands_for_each(some: dict[str, Record]) -> 
     assert cell.scores == {0: 0.1}
 
 
+def test_what_stands_for_each_reading_does_so_in_its_part_alone(some: dict[str, Record]) -> None:
+    """Nothing could be read of the first rounds of seed 1, which says nothing about its other rounds."""
+    nothing = {"reading": "", "scores": {}, "status": "n/a", "reason": "nothing to read"}
+    cell = cell_of(
+        attacked(some, 0, scored(0.9, "upload"), scored(0.4, "upload, other rounds")),
+        attacked(some, 1, nothing, scored(0.2, "upload, other rounds")),
+    )
+    assert (cell.reading, cell.scores, cell.status) == ("upload, other rounds", {0: 0.4, 1: 0.2}, "ok")
+    assert cell.other_readings == {"upload": 0.9}
+
+
+def test_a_part_in_which_a_defense_is_silent_excludes_the_cell(some: dict[str, Record]) -> None:
+    control = {"said": "nothing", "outcome": "leaks labels", "finding": "", "metrics": {}}
+    silent = {"reading": "last rounds", "scores": {}, "status": "n/a", "reason": "nothing to read", "control": control}
+    cell = cell_of(attacked(some, 0, scored(0.9, "upload"), silent))
+    assert cell.excluded == "silent: a control reading of the same messages leaks labels"
+    assert not cell.counts
+
+
 def test_a_cell_has_the_warnings_that_its_clean_run_lacks(some: dict[str, Record]) -> None:
     """What happens only while somebody attacks, or on what the attack has clients work on, is nobody else's to tell."""
     calm = honest(some, 0, 0.9)
