@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
@@ -84,6 +85,8 @@ class Local(Executor):
 
         from fedarena.core.tensors import REDUCERS
 
+        # A worker that has grown large ends after its job, and another takes its place: nothing is lost.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         with _silent_tracker():
             self._used = get_reusable_executor(
                 max_workers=self._jobs,
