@@ -90,14 +90,20 @@ class Results(Records):
 
     @property
     def verdict(self) -> str:
-        """What came of it, in words."""
+        """What came of it, in one sentence."""
         return self._table().verdict
 
-    def table(self) -> None:
-        """Print the table, its notes and the verdict, as `bench run` does."""
-        from fedarena.cli.output.terminal import Terminal
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the verdict leaves unsaid, a sentence each: other forms, parties and knowledge, lost accuracy."""
+        return self._table().remarks
 
-        self._show(Terminal())
+    def table(self) -> None:
+        """Print the verdict, the table, its notes and the remarks, as `bench run` does."""
+        from fedarena.cli.output.pairing import WIDTH
+        from fedarena.cli.output.terminal import Terminal, stdout_width
+
+        self._show(Terminal(width=stdout_width(WIDTH)))
 
     def plot(self) -> Figure | None:
         """The pairing's picture: pictures read from uploads, curves of accuracy, … None where there is none."""

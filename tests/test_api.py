@@ -18,6 +18,7 @@ from helpers.repeatable import repeatable
 import fedarena as fa
 from fedarena.board.gate.wording import verdict
 from fedarena.cli import main
+from fedarena.cli.output.pairing import WIDTH
 
 SHORT = {"rounds": 12, "attack.victims": 1, "attack.restarts": 1, "attack.iterations": 15}
 """A run of `dlg` of a second."""
@@ -53,15 +54,32 @@ def test_a_run_gives_the_records_of_the_command(results: fa.Results, capsys: pyt
 def test_the_table_is_the_command_s(
     results: fa.Results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "110")
+    monkeypatch.delenv("COLUMNS", raising=False)
     results.table()
     ours = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, ours)) == WIDTH
     main(["run", "--defense=dbcl", "--attack=dlg", "--seeds=0,3", "--jobs=1", "--quiet", f"--out={tmp_path}", *WORDS])
     theirs = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     timed = "training time"
     assert [x for x in ours if timed not in x] == [x for x in theirs[:-2] if timed not in x]
     assert theirs[-2].startswith("Records: ")
-    assert " ".join(results.verdict.split()) in " ".join(" ".join(ours).split())
+    words = " ".join(" ".join(ours).split())
+    assert f"Verdict. {results.verdict} " in words
+    assert results.remarks
+    assert words.endswith(" ".join(results.remarks))
+
+
+def test_the_table_is_as_wide_as_columns_says_and_its_words_are_whole(
+    results: fa.Results, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = {}
+    for columns in (40, 80, 400):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        results.table()
+        printed[columns] = capsys.readouterr().out
+        assert columns // 2 < max(map(len, printed[columns].splitlines())) <= columns
+    wide, *narrow = ({word.strip(":─") for word in printed[columns].split()} for columns in (400, 80, 40))
+    assert all(words <= wide for words in narrow)
 
 
 def test_a_frame_has_a_row_for_each_record(results: fa.Results) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -67,9 +66,9 @@ def _show(outcomes: list[Outcome]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from fedarena.cli.output.terminal import Terminal
+    from fedarena.cli.output.terminal import Terminal, stdout_width
 
-    console = Terminal(highlight=False, width=None if sys.stdout.isatty() else 120)
+    console = Terminal(highlight=False, width=stdout_width(120))
     for kind, method in dict.fromkeys((outcome.kind, outcome.method) for outcome in outcomes):
         some = [outcome for outcome in outcomes if (outcome.kind, outcome.method) == (kind, method)]
         table = Table(box=box.SIMPLE_HEAD, title=f"{kind} {method}", title_justify="left", title_style="bold")

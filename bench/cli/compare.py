@@ -130,10 +130,10 @@ def show(c: Comparison) -> None:
 
     from fedarena.board.gate.wording import NUMBERS, caveats, notes, numbers, tally, verdict
     from fedarena.cli.output.rows import show_rows
-    from fedarena.cli.output.terminal import Terminal
+    from fedarena.cli.output.terminal import Terminal, stdout_width
 
     # A pipe has no width to fit, so rows are not broken there.
-    console = Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 240)
+    console = Terminal(file=sys.stdout, width=stdout_width(240))
     console.print(Text(verdict(c), style="bold red" if c.findings else "bold green"))
     console.print(Text(f"{c.new} compared with {c.base}"))
     if c.findings:

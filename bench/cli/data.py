@@ -129,7 +129,7 @@ def _print_json(content: dict[str, Any]) -> int:
 
 def _print_rows(rows: Sequence[Row]) -> None:
     from fedarena.cli.output.rows import show_rows
-    from fedarena.cli.output.terminal import Terminal
+    from fedarena.cli.output.terminal import Terminal, stdout_width
     from fedarena.datasets.cards.spec import show_shape
 
     titles = ("data set", "samples", "classes", "shape", "checksum", "subset", "licence", "found")
@@ -149,7 +149,7 @@ def _print_rows(rows: Sequence[Row]) -> None:
         )
         lines.append(cells)
     # A pipe has no width to fit, so rows are not broken there.
-    show_rows(Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 240), titles, lines)
+    show_rows(Terminal(file=sys.stdout, width=stdout_width(240)), titles, lines)
     for row in rows:
         if row.problem:
             print(one_line(f"{row.name}: {row.problem}"))

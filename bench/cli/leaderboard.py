@@ -81,9 +81,9 @@ def run(args: argparse.Namespace) -> int:
     if form == "table" and out is None:
         from fedarena.board.leaderboard import render
         from fedarena.cli.output.leaderboard import show
-        from fedarena.cli.output.terminal import Terminal
+        from fedarena.cli.output.terminal import Terminal, stdout_width
 
-        console = Terminal(file=sys.stdout, width=None if sys.stdout.isatty() else 160)
+        console = Terminal(file=sys.stdout, width=stdout_width(160))
         show(render(board, threats, weights), commands(args), console)
         return 0
     text = _text(board, (threats, weights), form, where, commands(args))

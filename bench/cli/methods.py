@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -160,9 +159,9 @@ def _print_json(value: Any) -> int:
 
 
 def _console() -> Console:
-    from fedarena.cli.output.terminal import Terminal
+    from fedarena.cli.output.terminal import Terminal, stdout_width
 
-    return Terminal(highlight=False, width=None if sys.stdout.isatty() else 120)
+    return Terminal(highlight=False, width=stdout_width(120))
 
 
 def _table(*columns: str) -> Table:

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         results = measure(groups, jobs, folder, report)
     from fedarena import goals
     from fedarena.cli.output.pairing import WIDTH, drawn, show, show_files
-    from fedarena.cli.output.terminal import Terminal
+    from fedarena.cli.output.terminal import Terminal, stdout_width
     from fedarena.core.text.figures import save_png
 
     records = [record for result in results for record in result.records]
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"records": records}, indent=2, allow_nan=False))
     else:
-        console = Terminal(width=None if sys.stdout.isatty() else WIDTH)
+        console = Terminal(width=stdout_width(WIDTH))
         show(console, goal.table(records, defense, attack), records, defense, attack)
         show_files(console, records, folder, picture, args.save_transcript)
     return 1 if any(r["status"] == "failed" for r in records) else 0

@@ -81,7 +81,7 @@ def run_list(args: argparse.Namespace) -> int:
     from rich import box
     from rich.table import Table
 
-    from fedarena.cli.output.terminal import Terminal
+    from fedarena.cli.output.terminal import Terminal, stdout_width
 
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("suite", "what it is", "data", "seeds", "minutes on two cores"):
@@ -90,7 +90,7 @@ def run_list(args: argparse.Namespace) -> int:
         data = ", ".join(dict.fromkeys(p.named["dataset"] for p in suite.problems.values()))
         minutes = "-" if suite.minutes is None else f"{suite.minutes:g}"
         table.add_row(suite.name, f"{suite.title}. {suite.about}", data, str(len(suite.seeds)), minutes)
-    Terminal(width=None if sys.stdout.isatty() else 120).print(table)
+    Terminal(width=stdout_width(120)).print(table)
     return 0
 
 

@@ -61,10 +61,8 @@ class EstimatesText(GoalText):
         return Wording(
             metric="cosine",
             tie="cosine",
-            undefended="Without a defense {attack} finds the gradient with",
-            defended="Of the gradient under {defense}, {attack} finds an estimate with",
             outcome=lambda c: f"cosine {c.metrics['cosine'].value:.2f}",
-            adaptive="made with the protocol in mind",
+            finds="estimates the gradient with {outcome}",
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -98,10 +96,6 @@ class EstimatesText(GoalText):
                 "in clear, or are not estimated."
             )
         return sentences
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        controls = [r["metrics"]["control_cosine"] for r in records if r["metrics"].get("control_cosine")]
-        return f"A client's own upload in the others' place has {_range(controls)}." if controls else ""
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
@@ -214,11 +208,6 @@ def _on(tensors: Tensors, device: torch.device) -> Tensors:
 def _short(value: float) -> str:
     """A number in few characters: errors range over many decades."""
     return f"{value:.2g}" if value < 100 else f"{value:.0f}"
-
-
-def _range(cosines: Sequence[float]) -> str:
-    low, high = f"{min(cosines):.2f}", f"{max(cosines):.2f}"
-    return f"cosine {low}" if low == high else f"cosine {low} to {high}"
 
 
 GOAL = Estimates()

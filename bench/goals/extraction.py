@@ -38,10 +38,8 @@ class ModelExtractionText(GoalText):
         return Wording(
             metric="agreement",
             tie="final_agreement",
-            undefended="Without a defense the model that {attack} takes agrees with the server's by",
-            defended="The model that {attack} takes from {defense} agrees with the server's by",
             outcome=lambda c: f"{percent_of('agreement')(c)}{_beside(c)}",
-            adaptive="read with the protocol in mind",
+            finds="takes a model that agrees with the server's by {outcome}",
         )
 
     def lines(self, cell: Cell) -> list[str]:

@@ -166,7 +166,7 @@ class Goal(ABC):
 
     @abstractmethod
     def table(self, records: Sequence[Record], defense: str, attack: str) -> PairingTable:
-        """The records of a pairing as a table with its verdict."""
+        """The records of a pairing as a table with its verdict and remarks."""
 
     @abstractmethod
     def figure(self, results: Sequence[GroupResult], defense: str, attack: str) -> Figure | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
@@ -11,7 +11,7 @@ from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
 from fedarena.core.threat import EVERYONE, Form
 from fedarena.goals.metrics.gain import learned_nothing
-from fedarena.goals.pairing_table import Cell, CellText, Notes, PairingTable, and_list, over_seeds
+from fedarena.goals.pairing_table import NO_RESULT, Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
 from fedarena.records.reading_names import belongs, names_of
 from fedarena.records.schema import Record
@@ -43,6 +43,7 @@ def pairing_table(
     rows, notes = table(records, defense, text), Notes()
     cells = [c for row in rows.values() for c in row.values() if c is not None]
     texts = tuple((party, tuple(_cell_text(c, notes, text) for c in row.values())) for party, row in rows.items())
+    verdict, *remarks = conclusion(rows, records, defense, attack, text, parties)
     several = [f"{OF_SEVERAL}."] if any(picked(c, text) for c in cells) else []
     return PairingTable(
         title="attacker",
@@ -50,7 +51,8 @@ def pairing_table(
         rows=texts,
         notes=tuple(notes.notes),
         sentences=(*several, *text.baseline(records), *_utility_and_cost(records, defense)),
-        verdict=verdict(rows, records, defense, attack, text, parties),
+        verdict=verdict,
+        remarks=tuple(remarks),
     )
 
 
@@ -124,16 +126,20 @@ def _cell_text(c: Cell | None, notes: Notes, text: GoalText) -> CellText:
 # -- sentences -----------------------------------------------------------------------------------------
 
 
-def verdict(
+def conclusion(
     rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
-) -> str:
-    """The first sentence is the verdict; others say what there is without a defense, in paper form, and by a guess.
+) -> tuple[str, ...]:
+    """Sentences: the first is the verdict, the others are remarks.
 
-    A last sentence names a lost accuracy, or says that the model that is attacked has learned nothing.
+    The verdict is what the stronger form reaches as the party that reaches most, beside the same without a defense. If
+    the attacked model has learned nothing, the verdict is that. Remarks are on other parties, the other form, other
+    images that explain what was seen, and lost accuracy.
     """
-    sentences = _privacy(rows, records, defense, attack, text, parties)
-    sentences.append(_uninformative(records, defense) or _accuracy(records, defense))
-    return " ".join(filter(None, sentences))
+    wording = text.wording([name for r in records for name in r["metrics"]])
+    useless = _uninformative(records, defense)
+    found = _found(rows, defense, attack, wording, parties) or [NO_RESULT.format(attack=attack)]
+    lost = "" if useless else _accuracy(records, defense)
+    return tuple(filter(None, (useless, *found, "" if defense == BASELINE else _open(rows), lost)))
 
 
 def _uninformative(records: Sequence[Record], defense: str) -> str:
@@ -149,9 +155,9 @@ def _uninformative(records: Sequence[Record], defense: str) -> str:
     measure = records[0]["utility"]["measure"]
     guess = level(Mean(chance, None, 1), measure)
     return (
-        f"But this is uninformative: the model that {defense} trains here is hardly better than a constant guess "
-        f"({MEASURES[measure]} {level(reached, measure)}, the guess's {guess}). What is read from it, or is not, says "
-        "nothing about a model that learns."
+        f"This is uninformative: the model that {defense} trains here is hardly better than a constant guess "
+        f"({MEASURES[measure]} {level(reached, measure)}, the guess's {guess}), and what is or is not read from it "
+        "says nothing about a model that learns."
     )
 
 
@@ -166,48 +172,56 @@ def _accuracy(records: Sequence[Record], defense: str) -> str:
     return f"The model that {defense} trains here has {reached} {MEASURES[measure]}, FedAvg's {usual}."
 
 
-def _privacy(
-    rows: Rows, records: Sequence[Record], defense: str, attack: str, text: GoalText, parties: Collection[str]
-) -> list[str]:
-    """What the strongest form reaches, what it is without a defense, the other form, and what a guess reaches."""
-    wording = text.wording([name for r in records for name in r["metrics"]])
-    of_form: dict[Form, dict[str, str]] = {
-        form: _outcomes(rows, title, wording, text) for form, title in COLUMNS.items()
-    }
-    tried = [form for form in reversed(COLUMNS) if of_form[form]]  # the strongest first
-    if not tried:
-        return [f"{attack} gave no result; the reasons stand below the table."]
-    listed = partial(_list, parties)
-    if defense == BASELINE and of_form["paper"] == of_form["adaptive"]:
-        tried = ["adaptive"]
-    begins = wording.undefended if defense == BASELINE else wording.defended
-    where: dict[Form, str] = {"paper": "in the form that its paper tried", "adaptive": wording.adaptive}
-    first, *others = tried
-    only = ", the only one run" if tried == ["paper"] and defense != BASELINE else ""
-    place = "" if defense == BASELINE and first == "adaptive" else f", {where[first]}"
-    sentences = [f"{begins.format(attack=attack, defense=defense)} {listed(of_form[first])}{place}{only}."]
-    if defense != BASELINE:
-        sentences += [_open(rows), _without_defense(rows, tried, wording, text, listed)]
-    sentences += [f"{where[form].capitalize()}, it is {listed(of_form[form])}." for form in others]
-    return [*sentences, text.guessing(records)]
+def _found(rows: Rows, defense: str, attack: str, wording: Wording, everyone: Collection[str]) -> list[str]:
+    """The stronger form's outcome as the worst party, then what that leaves unsaid; empty without a result."""
+    titles = reversed(next(iter(rows.values())))  # the adaptive form first
+    of_column = {title: cells for title in titles if (cells := _judged(rows, title, wording))}
+    forms = [title for title in COLUMNS.values() if title in of_column]
+    if not forms:
+        return []
+    reached = {title: _reached(cells, wording) for title, cells in of_column.items()}
+    strongest = max(reversed(forms), key=lambda title: next(iter(of_column[title].values())).value(wording.metric) or 0)
+    plain = next((title for title in (f"{NO_DEFENSE}, {strongest}", NO_DEFENSE) if title in reached), "")
+
+    def sentence(title: str, *outcomes: str) -> str:
+        first, *others = ((outcome, _who(reached[title][outcome], everyone)) for outcome in outcomes)
+        also = "".join(f", {outcome} as {who}" for outcome, who in others)
+        return f"{_place(title, defense, attack)} {wording.finds.format(outcome=first[0])} as {first[1]}{also}"
+
+    worst, parties = next(iter(reached[strongest].items()))
+    beside = [outcome for outcome, who in reached.get(plain, {}).items() if set(who) & set(parties)]
+    verdict = sentence(strongest, worst) + (f", and {beside[0]} without a defense" if beside else "")
+    unsaid = [title for title, those in reached.items() if title not in (strongest, plain) or len(those) > 1]
+    remarks = [sentence(title, *reached[title]) for title in unsaid]
+    if forms == [COLUMNS["paper"]]:
+        remarks.append("There is no result in adaptive form, in which the attack knows the protocol")
+    return [f"{said}." for said in (verdict, *remarks)]
 
 
-def _without_defense(
-    rows: Rows, tried: Sequence[Form], wording: Wording, text: GoalText, listed: Callable[[dict[str, str]], str]
-) -> str:
-    """A sentence: the outcomes without a defense, for the same forms or for the only one that was run."""
-    base = {}
-    for form in tried:
-        plain = _outcomes(rows, f"{NO_DEFENSE}, {COLUMNS[form]}", wording, text)
-        base[form] = plain or _outcomes(rows, NO_DEFENSE, wording, text)
-    outcomes = {form: listed(plain) for form, plain in base.items() if plain}
-    if not outcomes:
-        return ""
-    if len(set(outcomes.values())) == 1:
-        return f"Without a defense, it is {next(iter(outcomes.values()))}."
-    return (
-        f"Without a defense, it is {and_list([f'{said} in the {COLUMNS[form]}' for form, said in outcomes.items()])}."
-    )
+def _place(title: str, defense: str, attack: str) -> str:
+    """How the sentence on a column begins."""
+    form = title.removeprefix(NO_DEFENSE).removeprefix(", ")
+    where = f"Against {defense}" if form == title and defense != BASELINE else "Without a defense"
+    return f"{where}, {attack} in {form}" if form else f"{where}, {attack}"
+
+
+def _judged(rows: Rows, title: str, wording: Wording) -> dict[str, Cell]:
+    """Party → its cell in a column, the worst for the defender first; cells without a result are left out."""
+    cells = {party: c for party, row in rows.items() if (c := row.get(title)) and wording.metric in c.metrics}
+    return dict(sorted(cells.items(), key=lambda item: item[1].metrics[wording.metric].value, reverse=True))
+
+
+def _reached(cells: Mapping[str, Cell], wording: Wording) -> dict[str, list[str]]:
+    """Outcome in words → the parties that reach it, in the order of the cells."""
+    reached: dict[str, list[str]] = {}
+    for party, c in cells.items():
+        reached.setdefault(wording.outcome(c), []).append(party)
+    return reached
+
+
+def _who(parties: Sequence[str], everyone: Collection[str]) -> str:
+    """'the client and the server', or 'any party' for all that could attack."""
+    return "any party" if set(parties) >= set(everyone) else and_list([f"the {party}" for party in parties])
 
 
 def _open(rows: Rows) -> str:
@@ -217,27 +231,6 @@ def _open(rows: Rows) -> str:
         if c is not None and (c.value("recovered") or 0.0) < 0.5 and (c.value("match") or 1.0) < EXPLAINED:
             return "Other images explain what was seen as well, so that a better prior may find the right ones."
     return ""
-
-
-def _outcomes(rows: Rows, column: str, wording: Wording, text: GoalText) -> dict[str, str]:
-    """Party → the outcome of its cell in a column, in words; parties without an outcome are left out."""
-    cells = {party: row.get(column) for party, row in rows.items()}
-    return {p: _outcome(c, wording, text) for p, c in cells.items() if c is not None and wording.metric in c.metrics}
-
-
-def _outcome(c: Cell, wording: Wording, text: GoalText) -> str:
-    """A cell's outcome in words. It names the reading if other readings disagree."""
-    return f"{wording.outcome(c)} by '{c.reading}'" if picked(c, text) else wording.outcome(c)
-
-
-def _list(everyone: Collection[str], outcomes: dict[str, str]) -> str:
-    """'0 % as the client, 100 % as the server and the eavesdropper', or 'as any party' for all that could attack."""
-    groups: dict[str, list[str]] = {}
-    for party, outcome in outcomes.items():
-        groups.setdefault(outcome, []).append(f"the {party}")
-    if len(groups) == 1 and outcomes.keys() >= set(everyone):
-        return f"{next(iter(groups))} as any party"
-    return ", ".join(f"{outcome} as {and_list(parties)}" for outcome, parties in groups.items())
 
 
 def _utility_and_cost(records: Sequence[Record], defense: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -14,13 +14,13 @@ from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, qua
 from fedarena.federation.compose import defense_cards
 from fedarena.goals.metrics.gain import floor_of, gained
 from fedarena.goals.metrics.harm import WINDOW
-from fedarena.goals.pairing_table import Cell, CellText, Curves, Notes, PairingTable, and_list, over_seeds
+from fedarena.goals.pairing_table import NO_RESULT, Cell, CellText, Curves, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import rate
 from fedarena.records.schema import Record, Utility
 
 NO_DEFENSE = "no defense"
 PASSED = 0.02
-"""From how much below the last accuracy on the verdict names that of the worst window: the harm has passed."""
+"""From how much below the last accuracy on the verdict gives that of the worst window."""
 CLEAN = "clean"
 """The row of the runs in which all clients are honest."""
 
@@ -51,6 +51,7 @@ def pairing_table(records: Sequence[Record], defense: str, attack: str) -> Pairi
     """The table as text."""
     cells, notes, measure = rows(records, defense), Notes(), records[0]["utility"]["measure"]
     names = tuple(cells[0].cells)
+    verdict, *remarks = conclusion(records, defense, attack)
     unweighed_defenses = [f"{name}: {reason}" for name in names if (reason := unweighed(records, name))]
     return PairingTable(
         title="corrupted clients know",
@@ -58,7 +59,8 @@ def pairing_table(records: Sequence[Record], defense: str, attack: str) -> Pairi
         rows=tuple(_row_text(row, records, notes, measure) for row in cells),
         notes=tuple(notes.notes),
         sentences=(*_unfederated(records, measure), *unweighed_defenses, *(_tuned(r) for r in records if r["tuned"])),
-        verdict=verdict(records, defense, attack),
+        verdict=verdict,
+        remarks=tuple(remarks),
     )
 
 
@@ -226,56 +228,65 @@ def unweighed(records: Sequence[Record], defense: str) -> str:
     return "no weights and no rejections of uploads, since the protocol does not report how it used each one"
 
 
-def verdict(records: Sequence[Record], defense: str, attack: str) -> str:
-    """One sentence for each knowledge says what the attack leaves of the accuracy, with the defense and without.
+def conclusion(records: Sequence[Record], defense: str, attack: str) -> tuple[str, ...]:
+    """Sentences: the first is the verdict, the others are remarks.
 
-    Further sentences say why there is no result, and where honest clients alone learn nothing either.
+    The verdict is the largest harm to the defense, beside FedAvg; or that there was nothing to break. Remarks are on
+    other knowledge, on accuracy beside a trigger, and on seeds without anything to break.
     """
-    sentences: list[str] = []
-    measure = records[0]["utility"]["measure"]
-    without: dict[str, dict[str, list[str]]] = {}
+    harms: dict[str, float] = {}
     for row in rows(records, defense):
-        if row.knowledge == CLEAN:
+        judged = {name: c for name, c in row.cells.items() if c is not None and "accuracy" in c.metrics}
+        if row.knowledge == CLEAN or defense not in judged:
             continue
-        known, outcomes = _knowledge_text(row.knowledge), []
-        for name, c in row.cells.items():
-            if c is None:
-                continue
-            if "accuracy" in c.metrics:
-                outcomes.append(_outcome(c, mean(clean_accuracy(records, name)), name, measure))
-            else:
-                without.setdefault(c.reason, {}).setdefault(known, []).append(_called(name))
-        if outcomes:
-            sentences.append(f"With {known}, {attack} {' and '.join(outcomes)}.")
-    for reason, places in without.items():
-        where = ", nor ".join(f"against {' and '.join(names)} with {known}" for known, names in places.items())
-        sentences.append(f"{attack} gives no result {where}: {reason}.")
-    sentences.append(_nothing_learned(records, defense))
+        c = judged[defense]
+        cells = {defense: c} | judged
+        begin = f"With {attack}, corrupted clients that {_KNOWN[row.knowledge]}"
+        harms[f"{begin} {_taken(cells, records)}."] = fmean(clean_accuracy(records, defense)) - _worst(c).value
+        if "attack_success_rate" in c.metrics:
+            gain = c.metrics["attack_success_rate"].value - c.metrics["clean_success_rate"].value
+            harms[f"{begin} {_triggered(cells)}."] = gain
+    sentences = sorted(harms, key=lambda said: -harms[said]) or [NO_RESULT.format(attack=attack)]
+    nothing, mostly = _nothing_learned(records, defense)
+    sentences.insert(0 if mostly else len(sentences), nothing)
     if len({r["seed"] for r in records}) > 1:
         sentences.append("Intervals: 95 % confidence over seeds.")
-    return " ".join(sentence for sentence in sentences if sentence)
+    return tuple(filter(None, sentences))
 
 
-def _knowledge_text(knowledge: str) -> str:
-    return {"none": "no data at all", "own": "their own data only", "omniscient": "all honest uploads known"}.get(
-        knowledge, knowledge
+_KNOWN = {"none": "have no data", "own": "know only their own data", "omniscient": "know all honest uploads"}
+
+
+def _taken(cells: Mapping[str, Cell], records: Sequence[Record]) -> str:
+    """The accuracy that is lost, as a predicate: at the end, or in the worst window if the harm has passed."""
+    measure = records[0]["utility"]["measure"]
+    passed = any(_worst(c).value < c.metrics["accuracy"].value - PASSED for c in cells.values())
+    first, *other = (
+        f"{_called(name)} from {level(mean(clean_accuracy(records, name)), measure)} to "
+        f"{level(_worst(c) if passed else c.metrics['accuracy'], measure)}"
+        for name, c in cells.items()
     )
+    return " and ".join([f"take {first} {MEASURES[measure]}{' in the worst rounds' if passed else ''}", *other])
+
+
+def _triggered(cells: Mapping[str, Cell]) -> str:
+    """How often the trigger works, as a predicate."""
+    worked = [
+        f"{rate(c.metrics, 'attack_success_rate')} of inputs under {_called(name)} "
+        f"({percent(c.metrics['clean_success_rate'])} without poisoning)"
+        for name, c in cells.items()
+    ]
+    return f"make their trigger work on {' and '.join(worked)}"
+
+
+def _worst(c: Cell) -> Mean:
+    """The last accuracy, or that of the worst window if it is lower."""
+    last = c.metrics["accuracy"]
+    return min(last, c.metrics.get("window_accuracy", last), key=lambda accuracy: accuracy.value)
 
 
 def _called(defense: str) -> str:
     return "FedAvg" if defense == BASELINE else defense
-
-
-def _outcome(c: Cell, clean: Mean, defense: str, measure: str) -> str:
-    before, after = level(clean, measure), level(c.metrics["accuracy"], measure)
-    text = f"takes {_called(defense)} from {before} to {after} {MEASURES[measure]}"
-    worst = c.value("window_accuracy")
-    if worst is not None and worst < c.metrics["accuracy"].value - PASSED:
-        text += f" ({level(c.metrics['window_accuracy'], measure)} in the worst {WINDOW:.0%} of the rounds)"
-    if "attack_success_rate" not in c.metrics:
-        return text
-    success, base = (rate(c.metrics, f"{whose}_success_rate") for whose in ("attack", "clean"))
-    return f"{text}, with the trigger working on {success} (honest model: {base})"
 
 
 def _useless(records: Sequence[Record], defense: str) -> tuple[list[Utility], bool]:
@@ -285,9 +296,12 @@ def _useless(records: Sequence[Record], defense: str) -> tuple[list[Utility], bo
     return nothing, bool(clean) and len(nothing) == len(clean)
 
 
-def _nothing_learned(records: Sequence[Record], defense: str) -> str:
-    """A sentence, if the clean runs that integrity is measured against are at chance on some seed; else empty."""
-    useless, measure = [], records[0]["utility"]["measure"]
+def _nothing_learned(records: Sequence[Record], defense: str) -> tuple[str, bool]:
+    """A sentence, if the clean runs that integrity is measured against gain nothing on some seed, else empty.
+
+    The second value is whether that holds for half of the seeds or more, of the defense or of FedAvg.
+    """
+    useless, floors, measure, mostly = [], [], records[0]["utility"]["measure"], False
     for name in dict.fromkeys((BASELINE, defense)):
         nothing, everywhere = _useless(records, name)
         if nothing:
@@ -295,11 +309,14 @@ def _nothing_learned(records: Sequence[Record], defense: str) -> str:
             of = len(clean_accuracy(records, name))
             seeds = "" if everywhere else f" on {len(nothing)} of {of} seeds"
             useless.append(f"{_called(name)} ({reached}{seeds})")
+            floors += [floor_of(u) for u in nothing]
+            mostly = mostly or 2 * len(nothing) >= of
     if not useless:
-        return ""
+        return "", False
     # If only the defense fails, nothing is left of its model; if FedAvg fails as well, there was nothing to keep.
     then = "there is no integrity" if useless[0].startswith(_called(BASELINE)) else "integrity is 0"
+    alone = level(Mean(fmean(floors), None, 1), measure)
     return (
-        f"Even without poisoning the {MEASURES[measure]} of {' and '.join(useless)} is no better than what can be had "
-        f"without a federation: an attack has nothing to break there, and {then}."
-    )
+        f"Even without poisoning the {MEASURES[measure]} of {' and '.join(useless)} is not clearly better than what "
+        f"can be had without a federation ({alone}): an attack has nothing to break there, and {then}."
+    ), mostly

@@ -70,9 +70,8 @@ class InversionText(GoalText):
         return Wording(
             metric="top1",
             tie="ssim",
-            undefended="Without a defense {attack} makes pictures in which the class is recognised:",
-            defended="{attack} makes of the model that {defense} gives away pictures in which the class is recognised:",
             outcome=percent_of("top1"),
+            finds="makes pictures of which {outcome} are recognised as their class",
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -99,11 +98,6 @@ class InversionText(GoalText):
             f"Who recognises: a classifier that was trained apart, right for {share('evaluator_accuracy')} of held-out "
             f"images and for {share('ceiling_top1')} of the class means.",
         ]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        if not values(records, "prior_top1"):
-            return ""
-        return f"One picture for all gets {100 * average(records, 'prior_top1'):.0f} %."
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

@@ -27,9 +27,8 @@ class BatchLabelsText(GoalText):
         return Wording(
             metric="label_accuracy",
             tie="label_accuracy",
-            undefended="Of the labels, without a defense {attack} reads",
-            defended="Of the labels, {attack} reads from {defense}",
             outcome=percent_of("label_accuracy"),
+            finds="reads {outcome} of the labels",
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -43,11 +42,6 @@ class BatchLabelsText(GoalText):
             f"Without any attack: guessing by the classes' frequencies names {prior:.0f} % of the labels. "
             f"Labels: {span(counts)} a cell and seed."
         ]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        if not values(records, "prior_label_accuracy"):
-            return ""
-        return f"Classes' frequencies alone give {100 * average(records, 'prior_label_accuracy'):.0f} %."
 
 
 class BatchLabels(InferenceGoal):

@@ -9,6 +9,9 @@ from fedarena.core.text.figures import Line, Panel, Strip
 from fedarena.core.text.numbers import Mean, mean
 from fedarena.records.schema import Record
 
+NO_RESULT = "{attack} gave no result; the reasons stand below the table."
+"""The verdict on a defense in whose cells nothing could be measured."""
+
 
 @dataclass(frozen=True)
 class CellText:
@@ -34,6 +37,7 @@ class PairingTable:
         notes: the notes that cells refer to by number, from 1.
         sentences: further sentences below the table.
         verdict: the conclusion in one sentence.
+        remarks: whatever else is concluded, a sentence each.
     """
 
     title: str
@@ -42,6 +46,7 @@ class PairingTable:
     notes: tuple[str, ...]
     sentences: tuple[str, ...]
     verdict: str
+    remarks: tuple[str, ...]
 
 
 class Notes:

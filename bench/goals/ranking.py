@@ -30,17 +30,12 @@ class RankingText(GoalText):
     def distinguishes(self) -> str:
         """What an attack distinguishes, such as 'who was in a batch'."""
 
-    adaptive: ClassVar[str] = "matched through the protocol"
-    """What sets the adaptive form apart."""
-
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(
             metric="auc",
             tie="auc",
-            undefended=f"Without a defense {{attack}} tells {self.distinguishes} with",
-            defended=f"{{attack}} tells {self.distinguishes} under {{defense}} with",
             outcome=partial(auc, unclear=", not distinguishable from chance"),
-            adaptive=self.adaptive,
+            finds=f"tells {self.distinguishes} with {{outcome}}",
         )
 
     def lines(self, cell: Cell) -> list[str]:
@@ -49,9 +44,6 @@ class RankingText(GoalText):
         lines = [auc(cell), f"advantage {cell.metrics['advantage'].value:.2f}"]
         measured = [(name, fpr) for name, fpr in RATES.items() if name in cell.metrics]
         return lines + [f"finds {rate(cell.metrics, name)} at {100 * fpr:g} % FPR" for name, fpr in measured]
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        return f"Chance is {blind_auc(records)}."
 
 
 class Ranking(InferenceGoal):

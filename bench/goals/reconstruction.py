@@ -34,13 +34,7 @@ ALL_OF_CLASS = 0.995
 
 
 def _wording(verb: str, of: str, metric: str, tie: str) -> Wording:
-    return Wording(
-        metric=metric,
-        tie=tie,
-        undefended=f"Of the {of}, without a defense {{attack}} {verb}",
-        defended=f"Of the {of}, {{attack}} {verb} from {{defense}}",
-        outcome=percent_of(metric),
-    )
+    return Wording(metric=metric, tie=tie, outcome=percent_of(metric), finds=f"{verb} {{outcome}} of the {of}")
 
 
 class ReconstructionsText(GoalText):

@@ -35,17 +35,14 @@ class Wording:
     Attributes:
         metric: the main metric of a cell; a cell with a higher value is worse for the defender.
         tie: the metric that decides between cells with the same main metric.
-        undefended, defended: how a sentence begins; {attack} and {defense} are filled in, and outcomes follow.
         outcome: a cell's outcome in a few words.
-        adaptive: what sets the adaptive form apart.
+        finds: what the attack does, as the predicate of a sentence in which {outcome} is filled in.
     """
 
     metric: str
     tie: str
-    undefended: str
-    defended: str
     outcome: Callable[[Cell], str]
-    adaptive: str = "matched through the protocol"
+    finds: str
 
 
 class GoalText(ABC):
@@ -62,10 +59,6 @@ class GoalText(ABC):
     @abstractmethod
     def baseline(self, records: Sequence[Record]) -> list[str]:
         """Sentences below the table. They say what guessing reaches, and over how many samples or rounds."""
-
-    def guessing(self, records: Sequence[Record]) -> str:
-        """A sentence of the verdict that says how good a blind guess is; empty where the table has said it."""
-        return ""
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

@@ -45,7 +45,6 @@ class TrainingMembershipText(RankingText):
     """The words of `TrainingMembership`."""
 
     distinguishes = "who was in the training set"
-    adaptive: ClassVar[str] = "shadows trained through the protocol"
 
     def lines(self, cell: Cell) -> list[str]:
         lines = super().lines(cell)

@@ -266,7 +266,8 @@ def test_reconstructed_rows_are_printed_and_not_drawn(tmp_path: Path, capsys: py
         "the mean training row has PSNR",
         "the median training label is off by 0.1",
         "Rows of a table are not drawn.",
-        "Verdict. Of the rows, without a defense dlg identifies",
+        " form identifies ",
+        " of the rows as ",
         "fedavg: R² ",
     ):
         assert said in out
@@ -279,8 +280,8 @@ def test_poisoned_regressions_are_printed_in_r_squared(tmp_path: Path, capsys: p
     more = (f"--out={tmp_path}", "--rounds=60", "--clients=5", "--corrupted=1", "--batch-size=8")
     tuned = ("--set=training.lr=0.05", "--set=training.eval_every=20", "--set=attack.scale=3")
     out = bench("run", "--defense=median", "--attack=sign-flip", *more, *tuned, capsys=capsys)
-    assert "Verdict. With their own data only, sign-flip takes FedAvg from 0." in out
-    assert " R² and takes median from 0." in out
+    assert "With sign-flip, corrupted clients that know only their own data take median from 0." in out
+    assert " and FedAvg from 0." in out
     assert "accuracy" not in out
     records = [json.loads(path.read_text()) for path in (tmp_path / "records").glob("*.json")]
     assert {r["utility"]["measure"] for r in records} == {"R2"}

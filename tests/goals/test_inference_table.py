@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from helpers.tables import cell, table, verdict
+from helpers.tables import cell, conclusion, table
 
 from fedarena.core.text.numbers import Mean, mean
+from fedarena.goals import find
+from fedarena.goals.inference_table import pairing_table
 from fedarena.goals.pairing_table import Notes
 from fedarena.goals.text import interval, rate
 
@@ -63,7 +65,7 @@ def test_the_interval_is_students() -> None:
     assert mean([1.0]).half is None
 
 
-def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0.9) -> str:
+def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0.9) -> tuple[str, ...]:
     records = [
         record(form="paper", metrics={"recovered": paper, "ssim": paper, "match": 0.5}),
         record(metrics={"recovered": adaptive, "ssim": adaptive, "match": match}),
@@ -71,27 +73,60 @@ def told(paper: float, adaptive: float, match: float = 1e-9, accuracy: float = 0
     ]
     for r in records[:2]:
         r["utility"] = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9, "chance": 0.1, "measure": "accuracy"}
-    return verdict(table(records, "dbcl"), records, "dbcl", "dlg")
+    return conclusion(table(records, "dbcl"), records, "dbcl", "dlg")
 
 
-def test_the_verdict_says_both_forms_and_never_that_a_defense_holds() -> None:
-    assert told(0.0, 1.0) == (
-        "Of the images, dlg recovers from dbcl 100 % as the server, matched through the protocol. Without a defense, "
-        "it is 100 % as the server. In the form that its paper tried, it is 0 % as the server."
+@pytest.mark.parametrize(
+    ("paper", "adaptive", "stronger", "weaker"),
+    [(0.0, 1.0, "adaptive", "paper"), (1.0, 1.0, "adaptive", "paper"), (1.0, 0.5, "paper", "adaptive")],
+)
+def test_the_verdict_has_the_stronger_form(paper: float, adaptive: float, stronger: str, weaker: str) -> None:
+    more, less = (f"{100 * one(paper, adaptive):.0f} % of the images as the server" for one in (max, min))
+    assert told(paper, adaptive) == (
+        f"Against dbcl, dlg in {stronger} form recovers {more}, and 100 % without a defense.",
+        f"Against dbcl, dlg in {weaker} form recovers {less}.",
     )
-    for paper, adaptive in ((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)):
-        assert "holds" not in told(paper, adaptive)
 
 
-def test_the_verdict_warns_where_other_images_explain_the_observation() -> None:
-    assert "Other images explain what was seen" in told(0.0, 0.0, match=1e-8)
-    assert "Other images explain what was seen" not in told(0.0, 0.0, match=0.1)
-    assert "Other images explain what was seen" not in told(0.0, 1.0)
+def test_the_verdict_has_the_party_that_reaches_most() -> None:
+    reached = {"server": 1.0, "client": 0.5, "eavesdropper": 1.0}
+    records = [
+        record(defense=name, party=party, metrics={"recovered": share * most, "ssim": 0.9})
+        for name, most in (("dbcl", 0.5), ("fedavg", 1.0))
+        for party, share in reached.items()
+    ]
+    assert conclusion(table(records, "dbcl"), records, "dbcl", "dlg") == (
+        "Against dbcl, dlg in adaptive form recovers 50 % of the images as the server and the eavesdropper, and 100 % "
+        "without a defense.",
+        "Against dbcl, dlg in adaptive form recovers 50 % of the images as the server and the eavesdropper, 25 % as "
+        "the client.",
+        "Without a defense, dlg recovers 100 % of the images as the server and the eavesdropper, 50 % as the client.",
+    )
 
 
-def test_the_verdict_names_a_lost_accuracy() -> None:
-    assert "20 % accuracy, FedAvg's 90 %" in told(0.0, 1.0, accuracy=0.2)
-    assert "accuracy" not in told(0.0, 1.0)
+def test_what_all_parties_reach_is_told_of_any_party() -> None:
+    records = [record(party=party) for party in ("server", "client", "eavesdropper")]
+    assert conclusion(table(records, "dbcl"), records, "dbcl", "dlg") == (
+        "Against dbcl, dlg in adaptive form recovers 100 % of the images as any party.",
+    )
+
+
+def test_a_remark_says_that_the_form_that_knows_the_protocol_is_missing() -> None:
+    records = [record(form="paper")]
+    verdict, remark = conclusion(table(records, "dbcl"), records, "dbcl", "dlg")
+    assert verdict == "Against dbcl, dlg in paper form recovers 100 % of the images as the server."
+    assert remark == "There is no result in adaptive form, in which the attack knows the protocol."
+
+
+def test_a_remark_warns_where_other_images_explain_the_observation() -> None:
+    assert "Other images explain what was seen" in told(0.0, 0.0, match=1e-8)[-1]
+    assert "Other images explain what was seen" not in told(0.0, 0.0, match=0.1)[-1]
+    assert "Other images explain what was seen" not in told(0.0, 1.0)[-1]
+
+
+def test_a_remark_names_a_lost_accuracy() -> None:
+    assert told(0.0, 1.0, accuracy=0.2)[-1] == "The model that dbcl trains here has 20 % accuracy, FedAvg's 90 %."
+    assert "accuracy" not in " ".join(told(0.0, 1.0))
 
 
 def test_a_note_is_one_line_whoever_wrote_it() -> None:
@@ -117,21 +152,26 @@ def test_the_verdict_says_where_the_model_learned_nothing(accuracies: tuple[floa
     records = [record(seed) for seed in range(len(accuracies))]
     for r, accuracy in zip(records, accuracies, strict=True):
         r["utility"] = {**r["utility"], "clean_accuracy": accuracy}
-    said = verdict(table(records, "dbcl"), records, "dbcl", "dlg")
-    assert ("this is uninformative: the model that dbcl trains here is hardly better than" in said) is uninformative
-    assert ("The model that dbcl trains here has" in said) is (not uninformative)
+    verdict, *remarks = conclusion(table(records, "dbcl"), records, "dbcl", "dlg")
+    reached = "Against dbcl, dlg in adaptive form recovers 100 % of the images as the server."
+    if uninformative:
+        assert verdict.startswith("This is uninformative: the model that dbcl trains here is hardly better than")
+        assert remarks == [reached]
+    else:
+        assert verdict == reached
+        assert remarks[0].startswith("The model that dbcl trains here has")
 
 
-def test_the_verdict_names_the_reading_that_was_picked() -> None:
-    records = [ranked("option-I", 0.6, form="paper"), ranked("option-II", 0.7, form="paper"), ranked("smoother", 0.8)]
-    told = verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
-    assert "AUC 0.70 (0.50 to 0.90, not distinguishable from chance) by 'option-II' as the server" in told
-    assert "by 'smoother'" not in told  # there is no other
-
-
-def test_readings_that_say_the_same_are_not_told_apart() -> None:
-    records = [ranked("option-I", 0.6), ranked("option-II", 0.6)]
-    assert " by '" not in verdict(table(records, "dbcl"), records, "dbcl", "property-inference")
+def test_a_cell_names_the_reading_that_was_picked_and_the_others() -> None:
+    records = [ranked("option-I", 0.6), ranked("option-II", 0.7), ranked("", 0.9, defense="fedavg")]
+    for r in records:
+        r["cost"] = {"bytes_up": 1, "bytes_down": 1, "peak_bytes": 1, "relative_seconds": 1.0}
+    made = pairing_table(records, "dbcl", "property-inference", find("property").text, ("server",))
+    ((_, (_, _, picked)),) = made.rows
+    assert picked.reading == "option-II"
+    assert any(line.startswith("option-I: AUC 0.60") for line in picked.lines)
+    assert made.sentences[0].startswith("Where there are several readings of what was seen, a cell shows the one")
+    assert "AUC 0.70 (0.50 to 0.90, not distinguishable from chance) as any party" in made.verdict
 
 
 def test_over_seeds_the_interval_holds_for_all_readings_at_once() -> None:
@@ -185,15 +225,17 @@ def test_each_form_is_compared_with_the_same_form_without_a_defense() -> None:
     assert list(rows["server"]) == [
         "no defense, paper form", "no defense, adaptive form", "paper form", "adaptive form"
     ]  # fmt: skip
-    told = verdict(rows, records, "dbcl", "property-inference")
-    adaptive, paper = told.split("Without a defense, it is ")[1].split(" in the adaptive form and ")
-    assert paper.startswith("AUC 0.90")
-    assert adaptive.startswith("AUC 1.00")
-    assert " in the paper form. " in paper
+    verdict, *remarks = conclusion(rows, records, "dbcl", "property-inference")
+    assert " in adaptive form tells batches with the property from others with AUC 0.80 (" in verdict
+    assert verdict.endswith(" as the server, and AUC 1.00 (0.80 to 1.00) without a defense.")
+    assert ["in paper form" in remark for remark in remarks] == [True, True]
+    assert [remark.partition(",")[0] for remark in remarks] == ["Against dbcl", "Without a defense"]
     assert list(table(records, "fedavg")["server"]) == ["paper form", "adaptive form"]
 
 
 def test_one_form_alone_without_a_defense_stands_beside_both() -> None:
     records = [ranked("expanded", 0.6, form="paper"), ranked("upload", 0.8), ranked("u", 1.0, defense="fedavg")]
     assert list(table(records, "dbcl")["server"]) == ["no defense", "paper form", "adaptive form"]
-    assert verdict(table(records, "dbcl"), records, "dbcl", "property-inference").count("Without a defense") == 1
+    verdict, remark = conclusion(table(records, "dbcl"), records, "dbcl", "property-inference")
+    assert "without a defense" in verdict
+    assert remark.startswith("Against dbcl, property-inference in paper form")

@@ -20,6 +20,6 @@ def table(records: Sequence[Record], defense: str) -> Rows:
     return inference_table.table(records, defense, goals.find(records[0]["goal"]).text)
 
 
-def verdict(rows: Rows, records: Sequence[Record], defense: str, attack: str) -> str:
+def conclusion(rows: Rows, records: Sequence[Record], defense: str, attack: str) -> tuple[str, ...]:
     goal = goals.find(records[0]["goal"])
-    return inference_table.verdict(rows, records, defense, attack, goal.text, goal.parties)
+    return inference_table.conclusion(rows, records, defense, attack, goal.text, goal.parties)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from fedarena import goals
 from fedarena.board.board import Board, BoardCell
 from fedarena.contracts.baseline import BASELINE
@@ -36,7 +34,6 @@ def _inference(c: BoardCell, metrics: dict[str, Mean]) -> str:
     wording = goals.find(c.goal).text.wording(list(metrics))
     if wording.metric not in metrics:
         return ""
-    begin = wording.undefended if c.defense == BASELINE else wording.defended
     cell = Cell(
         status=c.status,
         reason=c.reason,
@@ -44,6 +41,5 @@ def _inference(c: BoardCell, metrics: dict[str, Mean]) -> str:
         metrics=metrics,
         keys=tuple(c.keys.values()),
     )
-    # Not str.format, since the name of a plug-in may hold braces.
-    filled = re.sub(r"\{(attack|defense)\}", lambda match: str(getattr(c, match[1])), begin)
-    return f"{filled} {wording.outcome(cell)}."
+    where = "Without a defense" if c.defense == BASELINE else f"Against {c.defense}"
+    return f"{where}, {c.attack} {wording.finds.format(outcome=wording.outcome(cell))}."

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
 
+from fedarena.cli.output.rows import show_rows
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
 from fedarena.goals.by_client import by_client
@@ -39,6 +39,11 @@ def _heading(console: Console, records: Sequence[Record], defense: str, attack: 
         f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}",
         highlight=False,
     )
+
+
+def _marks(console: Console, records: Sequence[Record]) -> None:
+    """Print what trials are marked with, and whether the data are a subset."""
+    problem = records[0]["problem"]
     marked: dict[str, dict[str, None]] = {}
     for record in records:
         run = record["defense"] + (f" under {record['attack']}" if record["attacker_knowledge"] else "")
@@ -51,19 +56,17 @@ def _heading(console: Console, records: Sequence[Record], defense: str, attack: 
 
 
 def show(console: Console, table: PairingTable, records: Sequence[Record], defense: str, attack: str) -> None:
-    """Print the table, its sentences and notes, and the verdict."""
+    """Print the verdict, the table, its notes and sentences, and the remarks."""
     _heading(console, records, defense, attack)
-    view = Table(box=box.SIMPLE_HEAD, show_lines=True)
-    for column in (table.title, *table.columns):
-        view.add_column(column)
-    for name, cells in table.rows:
-        view.add_row(name, *map(_text, cells))
-    console.print(view)
+    console.print(f"[bold]Verdict.[/bold] {escape(table.verdict)}", highlight=False)
+    _marks(console, records)
+    rows = [(name, *map(_text, cells)) for name, cells in table.rows]
+    show_rows(console, (table.title, *table.columns), rows, ruled=True)
     for i, note in enumerate(table.notes, 1):
         console.print(f"  ({i}) {note}", markup=False, highlight=False)
-    for sentence in filter(None, (*table.sentences, by_client(records), promises(records, defense))):
+    further = by_client(records), promises(records, defense)
+    for sentence in filter(None, (*table.sentences, *further, *table.remarks)):
         console.print(sentence, markup=False, highlight=False)
-    console.print(f"\n[bold]Verdict.[/bold] {table.verdict}", highlight=False)
 
 
 def show_files(
@@ -80,7 +83,7 @@ def show_files(
 
 
 def _text(cell: CellText) -> str:
-    return "\n".join([*cell.lines, *([f"[dim]by {cell.reading}[/dim]"] if cell.reading else [])])
+    return "\n".join([*cell.lines, *([f"by {cell.reading}"] if cell.reading else [])])
 
 
 def drawn(content: Content) -> Figure:

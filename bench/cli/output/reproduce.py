@@ -13,7 +13,7 @@ from rich import box
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from fedarena.cli.output.terminal import Terminal
+from fedarena.cli.output.terminal import Terminal, stdout_width
 
 if TYPE_CHECKING:
     from fedarena.reproduce.page.gather import Gathered
@@ -61,7 +61,7 @@ def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact
     for row in rows:
         view.add_row(*row)
     # A pipe has no width to fit, so rows are not broken there.
-    console = Terminal(width=None if sys.stdout.isatty() else max(160, Terminal(width=10_000).measure(view).maximum))
+    console = Terminal(width=stdout_width(max(160, Terminal(width=10_000).measure(view).maximum)))
     console.print(f"[bold]{result['table']}[/bold]: {result['setting']}", highlight=False)
     console.print(view)
     for note in notes:
@@ -71,7 +71,7 @@ def show(result: Mapping[str, Any], measured: Sequence[str], path: Path, compact
 
 def show_all(gathered: Gathered, failed: Mapping[PartKey, str], page: Path) -> None:
     """Print the number of results by table and verdict, what is missing, and where the page is."""
-    console = Terminal(width=None if sys.stdout.isatty() else 160)
+    console = Terminal(width=stdout_width(160))
     console.print(_tallies(gathered))
     lines = [f"{key.name}: {reason}" for key, reason in failed.items()]
     lines += [*gathered.complaints, *_missing(gathered), f"Written to {page}"]

@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-GAP = 2
-"""Characters between two columns."""
+READABLE = 16
+"""Characters below which a column of cells of several lines is no pleasure to read."""
 
 
-def show_rows(console: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print them. Below each other, a row begins with its first cell; each further one has its title before it."""
-    least = [max(map(longest_word, column)) for column in zip(titles, *rows, strict=True)]
-    if sum(least) + GAP * (len(least) - 1) <= console.width:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for title, width in zip(titles, least, strict=True):
-            table.add_column(title, overflow="fold", min_width=width)
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
+def show_rows(console: Console, titles: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = False) -> None:
+    """Print them. Below each other, a row begins with its first cell; each further one has its title before it.
+
+    Args:
+        ruled: with lines between rows, and columns that leave room to read, for cells of several lines.
+    """
+    table = Table(box=box.SIMPLE_HEAD if ruled else None, show_lines=ruled, pad_edge=ruled, header_style="bold")
+    for title, *cells in zip(titles, *rows, strict=True):
+        least = max(map(longest_word, (title, *cells)))
+        room = min(READABLE, max(len(line) for cell in cells for line in cell.splitlines())) if ruled else 0
+        table.add_column(title, overflow="fold", min_width=max(least, room))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    if console.measure(table, options=console.options.update(width=10_000)).minimum <= console.width:
         console.print(table)
         return
     for first, *others in rows:
-        console.print(Text(first, "bold"))
+        console.print(Text(f"\n{titles[0]}: {first}" if ruled else first, "bold"))
         for title, cell in zip(titles[1:], others, strict=True):
-            if cell and cell != "-":
+            if "\n" in cell:
+                console.print(Text(f"  {title}:"), *(Padding(Text(x), (0, 0, 0, 4)) for x in cell.splitlines()))
+            elif cell and cell != "-":
                 console.print(Text(f"  {title}: {cell}"), soft_wrap=len(cell) > console.width and " " not in cell)
+    if ruled:
+        console.print()
 
 
 def longest_word(text: str) -> int:

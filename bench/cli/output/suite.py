@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.text import Text
 
 from fedarena.cli.output.rows import longest_word
 from fedarena.cli.output.suite_progress import span
-from fedarena.cli.output.terminal import Terminal
+from fedarena.cli.output.terminal import Terminal, stdout_width
 from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
@@ -176,4 +175,4 @@ def show_outcome(suite: str, outcome: Outcome, records: Sequence[Record]) -> Non
 
 
 def _console() -> Console:
-    return Terminal(width=None if sys.stdout.isatty() else 120)
+    return Terminal(width=stdout_width(120))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from fedarena.core.text.printable import printable
+
+
+def stdout_width(otherwise: int) -> int | None:
+    """Columns that commands print in: a terminal's or those of COLUMNS, which rich finds at None; else `otherwise`."""
+    columns = os.environ.get("COLUMNS", "")
+    return None if sys.stdout.isatty() or (columns.isdigit() and int(columns)) else otherwise
 
 
 class Terminal(Console):

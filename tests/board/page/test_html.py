@@ -67,7 +67,7 @@ def test_placeholders_in_names_are_not_filled_in() -> None:
     board = make_board([make_cell("{{data}}", score=0.5), make_cell("{attack}")], [make_clean_run("{{data}}")])
     text = page(board)
     assert "{{data}}" in html.unescape(text.split("<tbody>")[1].split("</tbody>")[0])
-    assert outcome(board.cells[1], board) == "Of the images, dlg recovers from {attack} 50 %."
+    assert outcome(board.cells[1], board) == "Against {attack}, dlg recovers 50 % of the images."
 
 
 def test_the_page_has_ranking_and_advice_without_javascript() -> None:
@@ -166,8 +166,8 @@ def test_contrast_is_that_of_wcag() -> None:
 @pytest.mark.parametrize(
     ("cell", "text"),
     [
-        (make_cell("dbcl", score=0.75), "Of the images, dlg recovers from dbcl 25 %."),
-        (make_cell("fedavg", score=0.75), "Of the images, without a defense dlg recovers 25 %."),
+        (make_cell("dbcl", score=0.75), "Against dbcl, dlg recovers 25 % of the images."),
+        (make_cell("fedavg", score=0.75), "Without a defense, dlg recovers 25 % of the images."),
         (make_cell(status="failed"), ""),
         (make_cell(goal="of another version"), ""),
         (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.tables import cell, table, verdict
+from helpers.tables import cell, conclusion, table
 
 from fedarena.cli import main
 from fedarena.contracts.goal_names import GOAL_NAMES
@@ -37,10 +38,10 @@ def test_membership_is_printed_with_interval_and_chance(tmp_path: Path, capsys: 
         "advantage 0.",
         "Without any attack: AUC 0.5. Candidates: ",
         " a cell and seed, half of them members.",
-        "Verdict. joint-membership tells who was in a batch under dbcl with AUC 0.",
-        ", matched through the protocol. Without a defense, it is AUC 0.",
-        "In the form that its paper tried, it is AUC 0.",
-        "Chance is 0.5.",
+        "Verdict. This is uninformative: the model that dbcl trains here is hardly better than a constant guess (",
+        "says nothing about a model that learns. attacker no defense paper form adaptive form",
+        " form tells who was in a batch with AUC 0.",
+        " without a defense.",
     ):
         assert said in out
     assert "recovered" not in out
@@ -52,11 +53,10 @@ def test_labels_are_printed_beside_their_prior(tmp_path: Path, capsys: pytest.Ca
     out = " ".join(run("last-layer-label", tmp_path, capsys).split())
     assert "guessing by the classes' frequencies names" in out
     assert "Labels: 24 a cell and seed." in out
-    assert "Verdict. Of the labels, last-layer-label reads from dbcl 100 % (86 to 100 %) as any party" in out
     assert (
-        "100 % (86 to 100 %) as any party, matched through the protocol. Without a defense, it is 100 % (86 to" in out
-    )
-    assert "Classes' frequencies alone give" in out
+        "Against dbcl, last-layer-label in adaptive form reads 100 % (86 to 100 %) of the labels as any party, and "
+        "100 % (86 to 100 %) without a defense."
+    ) in out
 
 
 def test_a_party_that_cannot_attack_is_not_among_any_party(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,12 +80,11 @@ def test_models_are_printed_beside_a_constant_prediction(tmp_path: Path, capsys:
         "the best constant prediction agrees by",
         "a constant's",
         "Rounds looked at: 6 a cell and seed.",
-        "Verdict. The model that model-extraction takes from dbcl agrees with the server's by",
-        ", read with the protocol in mind. Without a defense, it is 100 % (99 to 100 %) (a constant: ",
-        "In the form that its paper tried, it is",
+        "Against dbcl, model-extraction in adaptive form takes a model that agrees with the server's by",
+        "and 100 % (99 to 100 %) (a constant: ",
+        "Against dbcl, model-extraction in paper form takes",
     ):
         assert said in out
-    assert "matched through the protocol" not in out
     assert not list(tmp_path.glob("*.png"))
 
 
@@ -173,17 +172,17 @@ def test_the_worst_reading_is_the_one_that_tells_most() -> None:
 
 def test_the_verdict_of_an_undefended_run() -> None:
     told = [record(defense="fedavg"), record(defense="fedavg", party="client")]
-    assert verdict(table(told, "fedavg"), told, "fedavg", "joint-membership") == (
-        "Without a defense joint-membership tells who was in a batch with AUC 0.80 (0.70 to 0.90) as the server and "
-        "the client. Chance is 0.5."
+    assert conclusion(table(told, "fedavg"), told, "fedavg", "joint-membership") == (
+        "Without a defense, joint-membership in adaptive form tells who was in a batch with AUC 0.80 (0.70 to 0.90) "
+        "as the server and the client.",
     )
 
 
 def test_labels_of_a_reconstruction_keep_its_words() -> None:
     metrics = {"recovered": 1.0, "ssim": 1.0, "label_accuracy": 1.0}
     told = [record(defense="fedavg", goal="reconstruction", metrics={**metrics, "psnr": 40.0})]
-    said = verdict(table(told, "fedavg"), told, "fedavg", "dlg")
-    assert said == "Of the images, without a defense dlg recovers 100 % as the server."
+    said = conclusion(table(told, "fedavg"), told, "fedavg", "dlg")
+    assert said == ("Without a defense, dlg in adaptive form recovers 100 % of the images as the server.",)
     assert baseline(told) == ""
     assert lines(cell(told), "reconstruction") == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
 
@@ -223,9 +222,9 @@ def test_the_constant_prediction_is_given_as_a_span_where_it_differs() -> None:
 
 def test_the_verdict_of_models_taken_without_a_defense() -> None:
     told = [record(defense="fedavg", party=p, goal="extraction", metrics=MODEL) for p in ("client", "eavesdropper")]
-    assert verdict(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
-        "Without a defense the model that model-extraction takes agrees with the server's by 80 % (a constant: 25 %) "
-        "as the client and the eavesdropper."
+    assert conclusion(table(told, "fedavg"), told, "fedavg", "model-extraction") == (
+        "Without a defense, model-extraction in adaptive form takes a model that agrees with the server's by 80 % "
+        "(a constant: 25 %) as the client and the eavesdropper.",
     )
 
 
@@ -236,13 +235,14 @@ def test_every_defense_s_model_has_a_constant_of_its_own() -> None:
         record(defense=name, party="client", goal="extraction", form="adaptive", metrics=metrics)
         for name, metrics in (("fedavg", MODEL), ("pbpfl", broken))
     ]
-    said = verdict(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
+    (said,) = conclusion(table(told, "pbpfl"), told, "pbpfl", "model-extraction")
     assert "agrees with the server's by 100 % (a constant: 100 %) as the client" in said
-    assert "Without a defense, it is 80 % (a constant: 25 %) as the client." in said
+    assert said.endswith(", and 80 % (a constant: 25 %) without a defense.")
     assert "says the same of every input: agreement says nothing there" in baseline(told)
     assert "says the same" not in baseline(told[:1])
     nearly = record(goal="extraction", party="client", metrics={**broken, "prior_agreement": 359 / 360})
-    assert "100 % (a constant: over 99 %)" in verdict(table([nearly], "dbcl"), [nearly], "dbcl", "model-extraction")
+    (said,) = conclusion(table([nearly], "dbcl"), [nearly], "dbcl", "model-extraction")
+    assert "100 % (a constant: over 99 %)" in said
 
 
 def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
@@ -255,7 +255,7 @@ def test_different_numbers_of_candidates_are_given_as_a_span() -> None:
 )
 def test_the_verdict_says_where_chance_lies_in_the_interval(value: float, told: str) -> None:
     found = [record(defense="fedavg", metrics=auc(value))]
-    assert f"{told} as the server. Chance is 0.5." in verdict(table(found, "fedavg"), found, "fedavg", "lira")
+    assert f"{told} as the server." in conclusion(table(found, "fedavg"), found, "fedavg", "lira")[0]
 
 
 def test_members_found_have_an_interval_and_a_rate_in_outsiders() -> None:
@@ -281,8 +281,46 @@ def test_members_found_have_an_interval_and_a_rate_in_outsiders() -> None:
 @pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
 def test_a_verdict_without_a_result_says_so(goal: str, defense: str) -> None:
     told = [record(goal=goal, defense=defense, status="n/a", reason="for a reason", metrics={})]
-    assert "lira gave no result; the reasons stand below" in verdict(table(told, defense), told, defense, "lira")
+    said = conclusion(table(told, defense), told, defense, "lira")
+    assert said == ("lira gave no result; the reasons stand below the table.",)
     assert baseline(told) == ""
+
+
+OUTCOMES: dict[str, dict[str, float]] = {
+    "reconstruction": {"identified": 0.4, "identified_low": 0.12, "identified_high": 0.74, "recovered": 0.2},
+    "membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
+    "training-membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
+    "property": {"auc": 0.85, "advantage": 0.7, "auc_low": 0.75, "auc_high": 0.95},
+    "labels": {"label_accuracy": 0.5, "label_accuracy_low": 0.25, "label_accuracy_high": 0.75},
+    "extraction": MODEL,
+    "inversion": {"top1": 0.3, "top1_low": 0.1, "top1_high": 0.65},
+    "estimate": {"cosine": 0.25},
+}
+
+
+@pytest.mark.parametrize("accuracy", [0.9, 0.1])
+@pytest.mark.parametrize("defense", ["fedavg", "dbcl"])
+@pytest.mark.parametrize("goal", GOAL_NAMES)
+def test_every_sentence_is_one(goal: str, defense: str, accuracy: float) -> None:
+    """Each of one full stop, of at most fifty words, for models that have learned and for one at chance."""
+    utility = {"clean_accuracy": accuracy, "fedavg_accuracy": 0.9, "chance": 0.1, "measure": "accuracy"}
+    told = [
+        record(goal=goal, defense=name, form=form, party=party, metrics=OUTCOMES[goal], utility=utility)
+        for name in {defense, "fedavg"}
+        for form in ("paper", "adaptive")
+        for party in ("server", "client")
+    ]
+    verdict, *remarks = conclusion(table(told, defense), told, defense, "an-attack")
+    for sentence in (verdict, *remarks):
+        assert re.findall(r"[.;!?](?=\s|$)", sentence) == ["."]
+        assert sentence.endswith(".")
+        assert len(sentence.split()) <= 50
+    if accuracy == 0.1:
+        assert verdict.startswith(f"This is uninformative: the model that {defense} trains here")
+        assert "an-attack" not in verdict
+    else:
+        assert verdict.startswith("Without a defense, an-" if defense == "fedavg" else "Against dbcl, an-attack in ")
+        assert verdict.endswith(" without a defense.") == (defense == "dbcl")
 
 
 @pytest.mark.parametrize(
@@ -302,9 +340,8 @@ def test_a_run_of_reasons_alone_ends_in_order(
     assert "Records: " in out
 
 
-def test_a_verdict_on_fedavg_tells_the_forms_apart_where_they_differ() -> None:
+def test_a_verdict_on_fedavg_tells_the_forms_apart() -> None:
     told = [record(form=form, defense="fedavg", metrics=auc(v)) for form, v in (("paper", 0.6), ("adaptive", 0.8))]
-    said = verdict(table(told, "fedavg"), told, "fedavg", "lira")
-    assert "AUC 0.80 (0.70 to 0.90) as the server. In the form that its paper tried, it is AUC 0.60" in said
-    same = [record(form=form, defense="fedavg", metrics=auc(0.8)) for form in ("paper", "adaptive")]
-    assert "its paper tried" not in verdict(table(same, "fedavg"), same, "fedavg", "lira")
+    verdict, remark = conclusion(table(told, "fedavg"), told, "fedavg", "lira")
+    assert "in adaptive form tells who was in a batch with AUC 0.80 (0.70 to 0.90) as the server." in verdict
+    assert "in paper form tells who was in a batch with AUC 0.60 (0.50 to 0.70, not disting" in remark

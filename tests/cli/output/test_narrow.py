@@ -61,6 +61,28 @@ def test_rows_stand_below_each_other_where_a_table_is_too_wide() -> None:
     assert printed(lambda console: show_rows(console, titles, rows), 100).splitlines()[0].split() == ["where", "path"]
 
 
+def test_cells_of_several_lines_stand_below_each_other_in_narrow_tables() -> None:
+    titles = ("clients know", "no defense", "krum")
+    rows = [("nothing", "accuracy 95 %", "accuracy 94 %\nrejected: honest 80 %"), ("own", "-", "accuracy 3 %\ndead")]
+    text = printed(lambda console: show_rows(console, titles, rows, ruled=True), 40)
+    assert [line.rstrip() for line in text.splitlines()] == [
+        "",
+        "clients know: nothing",
+        "  no defense: accuracy 95 %",
+        "  krum:",
+        "    accuracy 94 %",
+        "    rejected: honest 80 %",
+        "",
+        "clients know: own",
+        "  krum:",
+        "    accuracy 3 %",
+        "    dead",
+        "",
+    ]
+    table = printed(lambda console: show_rows(console, titles, rows, ruled=True), 80)
+    assert table.split()[:5] == ["clients", "know", "no", "defense", "krum"]
+
+
 def test_a_path_that_no_terminal_holds_is_not_broken(tmp_path: Path) -> None:
     long = "/" + "x" * 150
     assert long in printed(lambda console: show_rows(console, ("name", "path"), [("one", long)]), 80)
