@@ -23,8 +23,8 @@ def show_rows(console: Console, titles: Sequence[str], rows: Sequence[Sequence[s
     table = Table(box=box.SIMPLE_HEAD if ruled else None, show_lines=ruled, pad_edge=ruled, header_style="bold")
     for title, *cells in zip(titles, *rows, strict=True):
         least = max(map(longest_word, (title, *cells)))
-        room = min(READABLE, max(len(line) for cell in cells for line in cell.splitlines())) if ruled else 0
-        table.add_column(title, overflow="fold", min_width=max(least, room))
+        longest = max((len(line) for cell in cells for line in cell.splitlines()), default=0)
+        table.add_column(title, overflow="fold", min_width=max(least, min(READABLE, longest) if ruled else 0))
     for row in rows:
         table.add_row(*map(Text, row))
     if console.measure(table, options=console.options.update(width=10_000)).minimum <= console.width:

@@ -81,6 +81,8 @@ def test_cells_of_several_lines_stand_below_each_other_in_narrow_tables() -> Non
     ]
     table = printed(lambda console: show_rows(console, titles, rows, ruled=True), 80)
     assert table.split()[:5] == ["clients", "know", "no", "defense", "krum"]
+    empty = printed(lambda console: show_rows(console, ("attacker", "krum"), [("server", "")], ruled=True), 40)
+    assert empty.split()[-1] == "server"
 
 
 def test_a_path_that_no_terminal_holds_is_not_broken(tmp_path: Path) -> None:
