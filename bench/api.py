@@ -20,16 +20,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
     from pandas import DataFrame
+    from rich.console import Console
+    from torch import Tensor
     from torch.nn import Module
 
     from fedarena.board.board import Board
     from fedarena.board.gate.comparison import Comparison
-    from fedarena.contracts.inference import Reconstruction
+    from fedarena.contracts.aggregator import Aggregator
+    from fedarena.contracts.defense import Defense
+    from fedarena.contracts.inference import Inference, Reconstruction
+    from fedarena.contracts.poisoning import Poisoning
+    from fedarena.contracts.secure_sum import SecureSum
+    from fedarena.core.card import Card
+    from fedarena.core.given import Numbers
+    from fedarena.federation.foreign_gradient import Gradients
+    from fedarena.federation.rule_function import Upload, Uploads
+    from fedarena.federation.spec import MethodSpec
     from fedarena.goals.pairing_table import PairingTable
     from fedarena.records.results import GroupResult
     from fedarena.records.saved_transcript import Transcript
@@ -116,7 +128,7 @@ class Results(Records):
     def __repr__(self) -> str:
         return f"<Results: {self.attack} against {self.defense}, {len(self)} records>"
 
-    def _attack(self) -> Any:
+    def _attack(self) -> MethodSpec:
         return next(group.spec.attack for group in self._groups if group.spec.attack is not None)
 
     def _table(self) -> PairingTable:
@@ -124,7 +136,7 @@ class Results(Records):
 
         return goals.of_attack(self._attack()).table(self.records, self.defense, self.attack)
 
-    def _show(self, console: Any) -> None:
+    def _show(self, console: Console) -> None:
         from fedarena.cli.output.pairing import show
 
         show(console, self._table(), self.records, self.defense, self.attack)
@@ -142,13 +154,12 @@ def read_records(folder: str | Path) -> Records:
     """The records of a folder, such as `runs` or `runs/smoke`; damaged and outdated files are left out.
 
     Raises:
-        UserError: there is no such folder.
+        UserError: there are no records in it.
     """
     from fedarena.records.store import Store
 
-    if not Path(folder).is_dir():
-        raise UserError(f"there are no records in {folder}, which is no folder")
-    store = Store(Path(folder))
+    store = Store(_path("folder", folder))
+    store.require_records()
     return Records(tuple(record for key in store.complete() for record in store.trial(key)))
 
 
@@ -166,15 +177,15 @@ def read_transcript(folder: str | Path) -> Transcript:
     """
     from fedarena.records import saved_transcript
 
-    return saved_transcript.read_transcript(folder)
+    return saved_transcript.read_transcript(_path("folder", folder))
 
 
 # -- what is measured ----------------------------------------------------------------------------------
 
 
 def run(
-    defense: Any,
-    attack: Any,
+    defense: str | type[Defense | Aggregator | SecureSum] | Card,
+    attack: str | type[Inference | Poisoning] | Card,
     *,
     out: str | Path | None = None,
     progress: bool | Progress = False,
@@ -195,9 +206,18 @@ def run(
     """
     from fedarena.cli import run as command
 
-    args = _parsed("run", [], _named({"defense": defense, "attack": attack, **options}))
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise UserError(f"option 'progress' is {type_of(progress)}, allowed: True, False, or a function")
+    folder = None if out is None else _path("out", out)
+    given = {"defense": defense, "attack": attack, **options}
+    named = _named(given)
+    if named is not given:
+        if options.get("jobs") not in (None, 1):
+            raise UserError(f"option 'jobs' is {options['jobs']}, allowed with objects of your own: 1")
+        named["jobs"] = 1
+    args = _parsed("run", [], named)
     pairing, groups = command.plan(args)
-    jobs, folder = command.jobs_of(args), None if out is None else Path(out)
+    jobs = command.jobs_of(args)
 
     def told(i: int, share: float, text: str) -> None:
         if callable(progress):
@@ -209,18 +229,23 @@ def run(
     return Results(records, pairing.defense.label, pairing.attack.label, tuple(results))
 
 
+OBJECTS = ("defense", "rule", "attack", "dataset", "model")
+"""Options that may be objects of the user's own."""
+
+
 def _named(options: dict[str, Any]) -> dict[str, Any]:
     """The options with names in place of objects. Raises UserError."""
-    kinds = ("defense", "attack", "dataset", "model")
-    objects = {kind: options[kind] for kind in kinds if not isinstance(options.get(kind), str | None)}
+    objects = {
+        kind: value
+        for kind in OBJECTS
+        if not isinstance(value := options.get(kind, ""), str) and not (value is None and kind in ("dataset", "model"))
+    }
     if not objects:
         return options
     from fedarena import goals
     from fedarena.runs.own_objects import name_of
 
-    if options.get("jobs") not in (None, 1):
-        raise UserError(f"option 'jobs' is {options['jobs']}, allowed with objects of your own: 1")
-    named = options | {option: name_of(option, value) for option, value in objects.items()} | {"jobs": 1}
+    named = options | {option: name_of(option, value) for option, value in objects.items()}
     goals.of_attack.cache_clear()  # a class of this session can change under its name
     return named
 
@@ -238,17 +263,22 @@ def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> R
     """
     from fedarena.cli import suite as command
 
-    args = _parsed("suite", ["run", str(suite), *([] if progress else ["--quiet"])], options)
+    args = _parsed("suite", ["run", str(_path("suite", suite)), *([] if progress else ["--quiet"])], options)
     _, plan, _, outcome = command.measure(args)
     outcome.store.refresh()
     return Records(tuple(r for t in plan.trials if not t.refused for r in outcome.store.trial(t.key)))
 
 
-def explain(defense: str, attack: str, **options: Any) -> dict[str, Any]:
+def explain(
+    defense: str | type[Defense | Aggregator | SecureSum] | Card,
+    attack: str | type[Inference | Poisoning] | Card,
+    **options: Any,
+) -> dict[str, Any]:
     """Who sees what, before anything runs, as `bench explain --json` prints it. Raises UserError."""
     from fedarena.cli.explain import facts
 
-    return facts(_parsed("explain", [defense, attack], options))
+    named = _named({"defense": defense, "attack": attack, **options})
+    return facts(_parsed("explain", [named.pop("defense"), named.pop("attack")], named))
 
 
 def methods(kind: str | None = None) -> DataFrame:
@@ -265,41 +295,91 @@ def methods(kind: str | None = None) -> DataFrame:
     return DataFrame([{"kind": of, **row} for of, some in rows.items() for row in some])
 
 
-def aggregate(rule: str, uploads: Any, f: int, **options: Any) -> Any:
-    """What an aggregation rule makes of one round's uploads. See `fedarena.federation.rule_function.aggregate`."""
+def aggregate(
+    rule: str | type[Aggregator] | Card,
+    uploads: Uploads,
+    f: int,
+    *,
+    reference: Upload | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> NDArray[Any] | Tensor | dict[str, NDArray[Any] | Tensor]:
+    """What an aggregation rule makes of one round's uploads, apart from any federation.
+
+        fa.aggregate("nnm+krum", np.random.rand(10, 3), f=2)  # an array [3]
+
+    Args:
+        rule: a rule by its name (`fa.methods("aggregator")`), one with wrappers before it, WRAPPER+RULE, or a class.
+        uploads: n of them, finite real numbers: an array or a tensor [n, d], or a list of n vectors [d], or of n
+            mappings from names to arrays or tensors, such as state dicts. Whole numbers are computed as floats.
+        f: how many of them the server assumes to be corrupted, 0 to n − 1; most rules allow less.
+        reference: the upload that the server's own data give, for rules that compare with it, such as `fltrust`.
+        seed: of rules that draw at random.
+        options: of the rule and its wrappers, by name, or of one part by its dotted name: `**{"PART.OPTION": 2}`.
+
+    Returns:
+        The aggregate, of the kind of one upload: an array or a tensor [d] of floats, or a mapping with the types of
+        the upload's, whole numbers rounded. A rule with a memory is called as in the first round.
+
+    Raises:
+        UserError: an unknown rule or option, uploads of different shapes, complex or not finite, or an f that the rule
+            does not allow.
+    """
     from fedarena.federation import rule_function
 
-    return rule_function.aggregate(rule, uploads, f, **options)
+    name = _named({"rule": rule})["rule"]
+    return rule_function.aggregate(name, uploads, f, reference=reference, seed=seed, **options)
 
 
 def invert(
     model: Module,
-    gradients: Any,
+    gradients: Gradients,
     *,
     input_shape: Sequence[int],
     n_classes: int,
-    attack: str,
+    attack: str | type[Inference] | Card,
+    images: int = 1,
+    labels: Numbers | None = None,
+    samples: tuple[Numbers, Numbers] | None = None,
+    loss: str = "cross-entropy",
+    local_epochs: int = 0,
+    lr: float | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+    progress: Callable[[float, str], object] | None = None,
     **options: Any,
 ) -> Reconstruction:
-    """Guess the images behind a gradient that any code computed, as `fedarena.federation.foreign_gradient.invert`.
+    """Guess the images behind a gradient of the mean loss of a batch, which any code computed.
+
+        gradient = torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()))
+        fa.invert(model, gradient, input_shape=(1, 8, 8), n_classes=10, attack="inverting-gradients").images
 
     Args:
         model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
-        gradients: by name, or in the order of `model.parameters()`. With local_epochs: the update, start − end.
+        gradients: tensors or arrays, by name, or in the order of `model.parameters()`. With local_epochs: the update,
+            start − end.
         input_shape: images [channels, height, width]. n_classes: outputs of the model.
-        attack: one after images, by its name (`fa.methods("attack")`).
-        options: images, labels, samples, loss, local_epochs, lr, batch_size, seed, progress, and the attack's own.
+        attack: one after images, by its name (`fa.methods("attack")`), or a class.
+        images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
+        samples: (inputs [k, *input_shape], classes [k]) that the attacker has collected; None: it has no prior.
+        loss: cross-entropy, mse or regression.
+        local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient. Without
+            batch_size all images are one batch.
+        seed: of what the attack draws. progress: is called with the share done, and a text.
+        options: the attack's own, such as iterations=500 (`bench show NAME`).
 
     Returns:
-        The guess, and the search's own distance `match`. Nothing is compared with the truth.
+        The guess `images` [images, *input_shape], its `labels`, and the search's own distance `match`. Nothing is
+        compared with the truth; `fa.metrics.reconstruction` does that.
 
     Raises:
-        UserError: input that does not fit.
+        UserError: input that does not fit together, or an attack that cannot start.
     """
-    from fedarena.federation import foreign_gradient
+    from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload
 
-    given = {"input_shape": input_shape, "n_classes": n_classes, "attack": attack, **options}
-    return foreign_gradient.invert(model, gradients, **given)
+    work = local_work(images, loss, local_epochs, lr, batch_size)
+    sent = read_upload(model, gradients, input_shape, n_classes, images, work)
+    return guess_behind(sent, _named({"attack": attack})["attack"], options, (labels, samples), seed, progress)
 
 
 def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse.Namespace:
@@ -307,6 +387,8 @@ def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse
     from fedarena.cli import read_args
 
     for name, value in options.items():
+        if name in PATHS and value is not None:
+            _path(name, value)
         flag = f"--{name.replace('_', '-')}"
         if "." in name:
             words.append(f"--set={name}={_text(value)}")
@@ -322,8 +404,20 @@ def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse
 def _text(value: Any) -> str:
     from fedarena.core.options import to_text
 
-    several = isinstance(value, Iterable) and not isinstance(value, str)
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     return to_text(tuple(value) if several else value)
+
+
+PATHS = ("data_dir", "out", "save_transcript")
+"""Options that are paths."""
+
+
+def _path(option: str, given: str | Path) -> Path:
+    """Raises UserError for what is no path."""
+    if not isinstance(given, str | Path) or not str(given):
+        shown = repr(given) if isinstance(given, str) else type_of(given)
+        raise UserError(f"option '{option}' is {shown}, allowed: a path")
+    return Path(given)
 
 
 # -- boards --------------------------------------------------------------------------------------------
@@ -400,7 +494,7 @@ def load_board(where: str | Path) -> Leaderboard:
     """
     from fedarena.board.load import find_folder, load_board
 
-    return Leaderboard(load_board(find_folder(str(where))))
+    return Leaderboard(load_board(find_folder(str(_path("board", where)))))
 
 
 def compare(base: str | Path | Leaderboard, new: str | Path | Leaderboard, **options: Any) -> Difference:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from fedarena.core import registry
 from fedarena.core.card import Card
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 from fedarena.datasets import checksum
 from fedarena.datasets.archive import Archive
 from fedarena.datasets.dataset import Dataset
@@ -156,7 +156,7 @@ def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
     try:
         loaded = source(data_dir)
         if not isinstance(loaded, Dataset):
-            raise UserError(f"data set '{card.name}': its loader returns a {type(loaded).__name__}, expected a Dataset")
+            raise UserError(f"data set '{card.name}': its loader returns {type_of(loaded)}, expected a Dataset")
     except Exception as error:  # a third party's loader may fail in any way
         why = " ".join(f"{'' if isinstance(error, UserError) else type(error).__name__ + ': '}{error}".split())
         return Row(card.name, state="broken", licence=licence, problem=why)

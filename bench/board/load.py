@@ -33,18 +33,18 @@ def find_folder(name: str) -> Path:
 
 
 def load_board(where: Path) -> Board:
-    """The board of a published file or of a folder of records; without cells where there are no records.
+    """The board of a published file or of a folder of records.
 
     Raises:
-        UserError: the path does not exist, the file is no board, or its scores do not follow from its metrics.
+        UserError: the path does not exist or holds no records, the file is no board, or its scores do not follow from
+            its metrics.
     """
     if where.is_file():
         return _published(where)
-    if not where.is_dir():
-        raise UserError(f"there are no results in {where}: `bench suite run` and `bench run` make some")
     if (where / "board.json").is_file() and not (where / "records").is_dir():
         return load_board(where / "board.json")
     store, plan = Store(where, doubt), read_plan(where)
+    store.require_records()
     if plan is not None:
         return build(plan.suite, plan.title, _trials_of_plan(plan, store), [*store.notes(), *_foreign(plan, store)])
     board = _board_of_loose_records(where, store)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from fedarena.core.errors import UserError, line_of_method
+from fedarena.core.errors import UserError, line_of_method, type_of
 from fedarena.core.options import NoOptions, check_declaration, parse_options
 
 Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
@@ -106,7 +106,7 @@ def import_card(target: str, where: str) -> Card:
     """Import a card. Raises UserError where it cannot be imported, or is none."""
     card = import_target(target, where)
     if not isinstance(card, Card):
-        raise UserError(f"{where} is a {type(card).__name__}, not a fedarena.core.card.Card")
+        raise UserError(f"{where} is {type_of(card)}, not a fedarena.core.card.Card")
     return card
 
 

@@ -71,6 +71,18 @@ def _is_a_methods(frame: FrameType) -> bool:
     return package not in LIBRARIES and package not in sys.stdlib_module_names
 
 
+def type_of(value: Any) -> str:
+    """What a value is, in messages: "an int", "a list", "None"."""
+    if value is None:
+        return "None"
+    return with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
+    """A name in messages: "an int", "a list"."""
+    return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
+
+
 def place_of(function: Any) -> str:
     """The name, file and first line of a function of the user's own, such as "middle (my_rule.py:9)"."""
     code = function.__code__

@@ -24,6 +24,10 @@ from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
 
+LARGEST_INTEGER = 2**53 - 1
+"""The largest integer that an option may have. Records are JSON, and a reader with double precision, such as a browser,
+would round larger ones."""
+
 
 @dataclass(frozen=True)
 class NoOptions:
@@ -176,6 +180,8 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
         except ValueError:
             may = allowed(hints[key], fields[key].metadata)
             raise UserError(f"{owner}: option '{name}' is {text!r}, allowed: {may}") from None
+        if any(type(one) is int and abs(one) > LARGEST_INTEGER for one in _items(values[key])):
+            raise UserError(f"{owner}: option '{name}' is {text!r}, allowed: integers up to {LARGEST_INTEGER}")
     parsed = options(**values)
     check_options(parsed, owner)
     return parsed
@@ -189,10 +195,14 @@ def check_options(chosen: Any, owner: str) -> None:
         value, meta = getattr(chosen, f.name), f.metadata
         if value is None:
             continue
-        for item in value if isinstance(value, tuple) else (value,):
+        for item in _items(value):
             if not within(item, meta):
                 may = allowed(hints[f.name], meta)
                 raise UserError(f"{owner}: option '{f.name}' is {value!r}, allowed: {may}")
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 HOW = {"party": "for party", "form": "in form"}

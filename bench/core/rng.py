@@ -12,13 +12,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fedarena.core.options import LARGEST_INTEGER
+
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
-LARGEST_SEED = 2**53 - 1
-"""The largest seed that a user may give. Boards store seeds as JSON numbers, and a reader with double precision, such
-as a browser, would round larger ones."""
+LARGEST_SEED = LARGEST_INTEGER
+"""The largest seed that a user may give."""
 SECRET = 2**128
 """Seeds from here on come from a secret (`root`). A stream with such a seed gives away only the streams below it."""
 

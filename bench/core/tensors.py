@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 
 Tensors = dict[str, Tensor]
 """Name → tensor. Stacked over clients, every tensor has a leading client axis."""
@@ -164,5 +164,5 @@ REDUCERS = {Tensor: reduce_tensor}
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, for a message: a tensor with its shape, or the name of its type."""
-    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+    """What a value is, for a message: a tensor with its shape, or another type's name."""
+    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type_of(value)

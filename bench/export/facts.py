@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from fedarena.board.load import find_folder
-from fedarena.core.errors import UserError
 from fedarena.core.options import to_text
 from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
@@ -52,11 +51,8 @@ def _pairing(record: Record) -> str:
 
 def _records_in(folder: Path) -> tuple[list[Record], list[str]]:
     store = Store(folder)
-    records = [record for key in store.complete() for record in store.trial(key)]
-    if not records:
-        more = "".join(f" ({note})" for note in store.notes())
-        raise UserError(f"there are no records in {folder}{more}: `bench run` and `bench suite run` make some")
-    return records, store.notes()
+    store.require_records()
+    return [record for key in store.complete() for record in store.trial(key)], store.notes()
 
 
 def parameters(record: Record) -> dict[str, str]:

@@ -20,7 +20,7 @@ from fedarena.contracts.inference import Answer, Inference, Progress, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
 from fedarena.contracts.view import View
-from fedarena.core.errors import ToldByProcess, UserError
+from fedarena.core.errors import ToldByProcess, UserError, type_of
 from fedarena.core.fresh_process import FreshProcess
 from fedarena.core.process_template import module_path
 from fedarena.core.registry import Entry, registries
@@ -198,7 +198,7 @@ class ForeignPoisoning(Poisoning):
 def _tensor(value: Any) -> Tensor:
     """The value, if it is a plain tensor. Raises TypeError."""
     if type(value) is not Tensor:
-        raise TypeError(f"the attack answered with a {type(value).__name__} in place of a tensor")
+        raise TypeError(f"the attack answered with {type_of(value)} in place of a tensor")
     return value
 
 

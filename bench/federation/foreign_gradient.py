@@ -7,7 +7,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -15,17 +14,22 @@ from fedarena.contracts.inference import Inference, Reconstruction
 from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import PlainGradient, as_batch
 from fedarena.contracts.view import Population, View
-from fedarena.core.errors import UserError
+from fedarena.core import given
+from fedarena.core.errors import UserError, type_of
+from fedarena.core.given import Numbers
 from fedarena.core.options import to_text
-from fedarena.core.rng import Rng
+from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
+from fedarena.models.architecture import UnusableLayer, with_layer_names
+from fedarena.models.module_check import require_fit
 from fedarena.problem.local_training import upload
+from fedarena.problem.loss import LOSSES
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
-Gradients = Mapping[str, Tensor] | Sequence[Tensor]
+Gradients = Mapping[str, Numbers] | Sequence[Numbers]
 
 
 @dataclass(frozen=True)
@@ -39,51 +43,50 @@ class LocalUpdate:
         return upload(self.task.loss, self.params, as_batch(self.task, x, y), self.task.schedule)
 
 
-def invert(
-    model: nn.Module,
-    gradients: Gradients,
-    *,
-    input_shape: Sequence[int],
-    n_classes: int,
-    attack: str,
-    images: int = 1,
-    labels: Sequence[int] | Tensor | None = None,
-    samples: tuple[Tensor, Tensor] | None = None,
-    loss: str = "cross-entropy",
-    local_epochs: int = 0,
-    lr: float | None = None,
-    batch_size: int | None = None,
-    seed: int = 0,
-    progress: Callable[[float, str], None] = lambda share, text: None,
-    **options: Any,
-) -> Reconstruction:
-    """Guess the images behind a gradient of the mean loss of a batch, as a server does that sees it.
+@dataclass(frozen=True)
+class OwnUpload:
+    """What a client of any code has sent.
 
-    Nothing is compared with the truth here; `fa.metrics.reconstruction` does that.
+    Attributes:
+        task: its model and its local work. params: the model's parameters before it.
+        target: the gradient, or the update start − end.
+    """
+
+    task: Task
+    params: Tensors
+    target: Tensors
+
+
+def guess_behind(
+    sent: OwnUpload,
+    attack: str,
+    options: Mapping[str, Any],
+    known: tuple[Numbers | None, tuple[Numbers, Numbers] | None],
+    seed: int,
+    progress: Callable[[float, str], object] | None,
+) -> Reconstruction:
+    """Guess images as a server does that sees the upload; see `fedarena.api.invert`.
 
     Args:
-        model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
-        gradients: by name, or in the order of `model.parameters()`. With local_epochs: the update, start − end.
-        input_shape: images [channels, height, width]. n_classes: outputs of the model.
-        attack: one after images, by its name (`fa.methods("attack")`). options: its options.
-        images: samples behind the gradient. labels: their classes, where the attacker knows them.
-        samples: inputs and classes that the attacker has collected. Without them an attack has no prior.
-        local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient.
-
-    Returns:
-        The guess, and the search's own distance `match`.
+        known: the labels, and the samples that the attacker has collected.
 
     Raises:
-        UserError: input that does not fit together, or an attack that cannot start.
+        UserError: an attack that cannot start, or that the rest does not fit.
     """
-    steps = _steps(loss, images, local_epochs, lr, batch_size)
-    task = _task(model, tuple(input_shape), n_classes, images, steps)
-    params = _parameters(task, model)
-    made = _attack(attack, options, task)
-    seen = _observation(task, params, _named(gradients, params), _labels_for(made, attack, labels, images))
+    labels, samples = known
+    made = _attack(attack, options, sent.task)
+    view = _view(sent, _labels_for(made, attack, labels, sent.task), samples)
+    rng = Rng(given.integer("seed", seed, 0, LARGEST_SEED)).child("attack")
+    if not (progress is None or callable(progress)):
+        raise UserError(f"progress is {type_of(progress)}, allowed: a function of the share done and a text")
+
+    def told(share: float, text: str) -> None:
+        if progress is not None:
+            progress(share, text)
+
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
     with sdpa_kernel(SDPBackend.MATH):
-        answer: Any = made.run(_view(task, seen, samples), Rng(seed).child("attack"), progress)
+        answer: Any = made.run(view, rng, told)
     if isinstance(answer, NotApplicable):
         raise UserError(f"attack {attack}: {answer.reason}")
     return answer[0]  # type: ignore[no-any-return]
@@ -96,41 +99,78 @@ def view_of(
     input_shape: Sequence[int],
     n_classes: int,
     images: int = 1,
-    labels: Sequence[int] | Tensor | None = None,
+    labels: Numbers | None = None,
     loss: str = "cross-entropy",
 ) -> View:
-    """What a server knows that sees a gradient of the mean loss of a batch. The arguments are those of `invert`."""
-    task = _task(model, tuple(input_shape), n_classes, images, _steps(loss, images, 0, None, None))
-    params = _parameters(task, model)
-    return _view(task, _observation(task, params, _named(gradients, params), _labels(labels, images)), None)
+    """What a server knows that sees a gradient of a batch's mean loss; arguments are those of `fedarena.api.invert`."""
+    sent = read_upload(model, gradients, input_shape, n_classes, images, local_work(images, loss))
+    return _view(sent, _labels(labels, sent.task), None)
 
 
-def _steps(loss: str, images: int, local_epochs: int, lr: float | None, batch_size: int | None) -> Schedule:
+def local_work(
+    images: int, loss: str, local_epochs: int = 0, lr: float | None = None, batch_size: int | None = None
+) -> Schedule:
     """How the update came about. Raises UserError for numbers that are missing, or that say nothing of one gradient."""
-    if not local_epochs:
+    if loss not in LOSSES:
+        raise UserError(f"loss is {loss!r}, allowed: {', '.join(LOSSES)}")
+    n = given.integer("images", images, 1)
+    if not given.integer("local_epochs", local_epochs, 0):
         if lr is not None or batch_size is not None:
             raise UserError("lr and batch_size are of local steps, allowed: with local_epochs")
-        return Schedule(rounds=1, loss=loss, batch_size=images)
+        return Schedule(rounds=1, loss=loss, batch_size=n)
     if lr is None:
         raise UserError(f"local_epochs is {local_epochs}, which needs lr, the rate of the steps")
-    return Schedule(rounds=1, loss=loss, batch_size=batch_size or images, local_epochs=local_epochs, lr=lr)
+    b = n if batch_size is None else given.integer("batch_size", batch_size, 1, n)
+    if n % b:
+        raise UserError(f"batch_size is {b}, allowed: a divisor of the {n} images, since batches are full")
+    return Schedule(rounds=1, loss=loss, batch_size=b, local_epochs=local_epochs, lr=given.positive("lr", lr))
 
 
-def _view(task: Task, seen: Observation, samples: tuple[Tensor, Tensor] | None) -> View:
+def _view(sent: OwnUpload, labels: Tensor | None, samples: tuple[Numbers, Numbers] | None) -> View:
+    task = sent.task
     return View(
         threat=Threat("server", "adaptive"),
         reading="gradient",
         input_shape=task.input_shape,
         n_classes=task.n_classes,
-        observations=(seen,),
+        observations=(_observation(task, sent.params, sent.target, labels),),
         output_layer=task.layers[-1][0],
         loss=task.schedule.loss,
-        population=None if samples is None else Population(*samples),
+        population=None if samples is None else _population(task, samples),
     )
 
 
-def _task(model: nn.Module, shape: tuple[int, ...], n_classes: int, images: int, schedule: Schedule) -> Task:
-    return Task(model=deepcopy(model), input_shape=shape, n_classes=n_classes, sizes=(images,), schedule=schedule)
+def _population(task: Task, samples: tuple[Numbers, Numbers]) -> Population:
+    """Samples of the attacker's own. Raises UserError."""
+    if not isinstance(samples, tuple | list) or len(samples) != 2:
+        raise UserError(f"samples is {type_of(samples)}, allowed: (inputs, classes)")
+    x = given.numbers("inputs of samples", samples[0])
+    y = given.class_numbers("classes of samples", samples[1], task.n_classes)
+    if x.shape[1:] != task.input_shape or y.shape != x.shape[:1] or not len(y):
+        shape = ", ".join(map(str, task.input_shape))
+        raise UserError(f"samples have the shapes {list(x.shape)} and {list(y.shape)}, allowed: [k, {shape}] and [k]")
+    return Population(x.to(next(task.model.parameters())), y)
+
+
+def read_upload(
+    model: nn.Module, gradients: Gradients, input_shape: Sequence[int], n_classes: int, images: int, schedule: Schedule
+) -> OwnUpload:
+    """The upload with the model's parameters. Raises UserError for what does not fit together."""
+    if not isinstance(model, nn.Module):
+        raise UserError(f"model is {type_of(model)}, allowed: an nn.Module")
+    if not isinstance(input_shape, Sequence) or isinstance(input_shape, str):
+        raise UserError(f"input_shape is {type_of(input_shape)}, allowed: integers, such as (1, 28, 28)")
+    task = Task(
+        model=with_layer_names(deepcopy(model)),
+        input_shape=tuple(given.integer("a size of input_shape", size, 1) for size in input_shape),
+        n_classes=given.integer("n_classes", n_classes, 1),
+        sizes=(images,),
+        schedule=schedule,
+    )
+    _require_fit(task)
+    params = {n: given.numbers(f"parameter {n} of the model", p).clone() for n, p in task.model.named_parameters()}
+    ordered = _in_order(gradients, dict(model.named_parameters()))
+    return OwnUpload(task, params, dict(zip(params, ordered, strict=True)))
 
 
 def _observation(task: Task, params: Tensors, target: Tensors, labels: Tensor | None) -> Observation:
@@ -148,9 +188,9 @@ def _observation(task: Task, params: Tensors, target: Tensors, labels: Tensor | 
     )
 
 
-def _labels_for(attack: Inference, name: str, given: Sequence[int] | Tensor | None, images: int) -> Tensor | None:
+def _labels_for(attack: Inference, name: str, known: Numbers | None, task: Task) -> Tensor | None:
     """The labels that the attack gets. Raises UserError where it needs them, or makes no use of them."""
-    labels = _labels(given, images)
+    labels = _labels(known, task)
     if labels is None and attack.needs_labels:
         raise UserError(f"attack {name}: with these options it is given the labels: pass labels")
     if labels is not None and not attack.needs_labels:
@@ -158,13 +198,13 @@ def _labels_for(attack: Inference, name: str, given: Sequence[int] | Tensor | No
     return labels
 
 
-def _labels(given: Sequence[int] | Tensor | None, images: int) -> Tensor | None:
-    if given is None:
+def _labels(known: Numbers | None, task: Task) -> Tensor | None:
+    if known is None:
         return None
-    known = torch.as_tensor(given, dtype=torch.int64)
-    if known.shape != (images,):
-        raise UserError(f"labels have the shape {list(known.shape)}, allowed: [{images}], one for each image")
-    return known
+    labels = given.class_numbers("labels", known, task.n_classes)
+    if labels.shape != task.sizes:
+        raise UserError(f"labels have the shape {list(labels.shape)}, allowed: {list(task.sizes)}, one for each image")
+    return labels
 
 
 def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
@@ -180,14 +220,7 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
     return made
 
 
-def _parameters(task: Task, model: nn.Module) -> Tensors:
-    """The model's parameters. Raises UserError for a model that does not fit."""
-    params = {name: p.detach().clone() for name, p in model.named_parameters()}
-    _require_fit(task, params)
-    return params
-
-
-def _require_fit(task: Task, params: Tensors) -> None:
+def _require_fit(task: Task) -> None:
     """Raise UserError for a model that does not take such inputs, or that does not say the same twice."""
     stateful = [name for name, m in task.model.named_modules() if m.training and any(True for _ in m.buffers(False))]
     if stateful:
@@ -195,31 +228,31 @@ def _require_fit(task: Task, params: Tensors) -> None:
             f"model: {stateful[0] or type(task.model).__name__} is in training mode and keeps numbers of its batches, "
             "allowed: evaluation mode (model.eval())"
         )
-    x = torch.zeros(2, *task.input_shape)
     try:
-        out = task.outputs(params, x)
+        require_fit(task.model, task.input_shape, task.criterion.outputs)
+    except UnusableLayer as error:
+        raise UserError(f"model: its {error}") from None
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise UserError(
-            f"model: it does not take inputs of shape {list(x.shape)}: {str(error).splitlines()[0]}"
-        ) from None
-    if not isinstance(out, Tensor) or tuple(out.shape) != (2, task.n_classes):
-        got = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
-        raise UserError(f"model: for 2 inputs it gives {got}, allowed: [2, {task.n_classes}], a number for each class")
+        shape = ", ".join(map(str, task.input_shape))
+        raise UserError(f"model: it does not take inputs [n, {shape}]: {str(error).splitlines()[0]}") from None
+    if not task.layers:
+        raise UserError("model: it has no dense or convolutional layer, allowed: one that ends in such a layer")
 
 
-def _named(gradients: Gradients, params: Tensors) -> Tensors:
-    """The gradient by name, in the order of the parameters. Raises UserError where it does not fit."""
-    if not isinstance(gradients, Mapping):
-        if len(gradients) != len(params):
-            raise UserError(f"gradients are {len(gradients)} tensors, allowed: {len(params)}, one for each parameter")
-        gradients = dict(zip(params, gradients, strict=True))
-    if gradients.keys() != params.keys():
-        odd = sorted(gradients.keys() ^ params.keys())
-        raise UserError(f"gradients and parameters differ in {odd[0]}, allowed: a gradient for each parameter")
-    named = {name: gradients[name].detach().to(p) for name, p in params.items()}
-    for name, g in named.items():
-        if g.shape != params[name].shape:
-            raise UserError(f"the gradient of {name} has shape {list(g.shape)}, allowed: {list(params[name].shape)}")
-        if not bool(torch.isfinite(g).all()):
-            raise UserError(f"the gradient of {name} has values that are not finite, allowed: finite numbers")
-    return named
+def _in_order(gradients: Gradients, params: Mapping[str, Tensor]) -> list[Tensor]:
+    """The gradient in the order of the parameters. Raises UserError where it does not fit."""
+    if isinstance(gradients, Mapping):
+        if odd := sorted(map(str, gradients.keys() ^ params.keys())):
+            raise UserError(f"gradients and parameters differ in {odd[0]}, allowed: a gradient for each parameter")
+        gradients = [gradients[name] for name in params]
+    if not isinstance(gradients, list | tuple):
+        raise UserError(f"gradients are {type_of(gradients)}, allowed: a list or a tuple of tensors, or a mapping")
+    if len(gradients) != len(params):
+        raise UserError(f"gradients are {len(gradients)} tensors, allowed: {len(params)}, one for each parameter")
+    ordered = []
+    for (name, p), gradient in zip(params.items(), gradients, strict=True):
+        g = given.numbers(f"the gradient of {name}", gradient)
+        if g.shape != p.shape:
+            raise UserError(f"the gradient of {name} has shape {list(g.shape)}, allowed: {list(p.shape)}")
+        ordered.append(g.to(p))
+    return ordered

@@ -2,64 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregator, Call
 from fedarena.contracts.baseline import BASELINE
-from fedarena.core.errors import UserError
+from fedarena.core import given
+from fedarena.core.errors import UserError, type_of
 from fedarena.core.options import to_text
-from fedarena.core.rng import Rng
+from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.federation import compose
+
+Array = npt.NDArray[Any] | Tensor
+Upload = Array | Sequence[float] | Mapping[str, Array]
+"""What a client sends: a vector [d], or a state dict."""
+Uploads = Array | Sequence[Upload]
+"""Rows [n, d], or a list of n uploads."""
 
 
 def aggregate(
     rule: str,
-    uploads: Any,
+    uploads: Uploads,
     f: int,
     *,
-    reference: Any = None,
+    reference: Upload | None = None,
     seed: int = 0,
     **options: Any,
-) -> Any:
-    """What a rule makes of one round's uploads.
-
-    Args:
-        rule: a rule by its name, or one with wrappers before it: WRAPPER+RULE.
-        uploads: an array or a tensor [n, d], or a list of n mappings from names to arrays or tensors, such as state
-            dicts.
-        f: how many of them the server assumes to be corrupted.
-        reference: the upload that the server's own data give, for rules that compare with it: [d], or a mapping.
-        seed: of rules that draw at random.
-        options: of the rule and its wrappers, by name, or of one part by its dotted name: `**{"PART.OPTION": 2}`.
-
-    Returns:
-        The aggregate, of the kind of one upload: an array or a tensor [d], or a mapping. A rule with a memory is called
-        as in the first round.
-
-    Raises:
-        UserError: an unknown rule or option, uploads of different shapes or that are not finite, or an f that the rule
-            does not allow.
-    """
+) -> Array | dict[str, Array]:
+    """What a rule, by its name, makes of one round's uploads; see `fedarena.api.aggregate`. Raises UserError."""
     made = rule_by_name(rule, options)
-    rows, shapes = _rows(uploads)
-    if not bool(torch.isfinite(rows).all()):
-        raise UserError("uploads have values that are not finite, allowed: finite numbers")
-    if not 0 <= f < len(rows):
-        raise UserError(f"f is {f}, allowed: 0 to {len(rows) - 1}")
-    made.check(len(rows), f)
+    rows, shapes = _rows("uploads", uploads)
+    assumed = given.integer("f", f, 0, len(rows) - 1)
+    made.check(len(rows), assumed)
     if made.auxiliary and reference is None:
         raise UserError(f"rule '{rule}' compares with an upload of the server's own data: give reference")
-    own = None if reference is None else _rows([reference])[0][0].to(rows)
+    own = None if reference is None else _rows("reference", [reference])[0][0].to(rows)
+    if own is not None and own.shape != rows[0].shape:
+        raise UserError(f"reference has {len(own)} numbers, allowed: {rows.shape[1]}, as each upload has")
     call = Call(
         weights=torch.ones(len(rows)),
-        f=f,
+        f=assumed,
         memory={},
-        rng=Rng(seed),
+        rng=Rng(given.integer("seed", seed, 0, LARGEST_SEED)),
         reference=None if own is None else lambda: own,
         shapes=shapes,
     )
@@ -77,35 +66,53 @@ def rule_by_name(name: str, options: Mapping[str, Any]) -> Aggregator:
     return made
 
 
-def _rows(uploads: Any) -> tuple[Tensor, tuple[tuple[int, ...], ...]]:
-    """Uploads as rows [n, d], and the shapes of the tensors that a row is made of."""
+def _rows(name: str, uploads: Uploads) -> tuple[Tensor, tuple[tuple[int, ...], ...]]:
+    """Uploads as rows [n, d], and the shapes of the tensors that a row is made of. Raises UserError."""
     if isinstance(uploads, Tensor | np.ndarray):
-        if uploads.ndim != 2 or not len(uploads):
-            raise UserError(f"uploads have the shape {list(uploads.shape)}, allowed: [n, d] with n at least 1")
-        return _real(torch.as_tensor(uploads)), ()
+        rows = _real(name, uploads)
+        if rows.dim() != 2 or not rows.numel():
+            raise UserError(f"{name} have the shape {list(rows.shape)}, allowed: [n, d] with n and d at least 1")
+        return rows, ()
+    if not isinstance(uploads, Sequence) or isinstance(uploads, str | bytes):
+        raise UserError(f"{name} are {type_of(uploads)}, allowed: an array, a tensor, or a list of uploads")
     if not uploads:
-        raise UserError("uploads are empty, allowed: at least one")
-    if not isinstance(uploads[0], Mapping):
-        return _rows(torch.stack([torch.as_tensor(one) for one in uploads]))
-    shapes = {name: tuple(np.shape(t)) for name, t in uploads[0].items()}
-    for i, one in enumerate(uploads):
-        if {name: tuple(np.shape(t)) for name, t in one.items()} != shapes:
-            raise UserError(f"upload {i} has other names or shapes than upload 0, allowed: the same in all")
-    flat = [torch.cat([_real(torch.as_tensor(one[name])).flatten() for name in shapes]) for one in uploads]
-    return torch.stack(flat), tuple(shapes.values())
+        raise UserError(f"{name} are empty, allowed: at least one")
+    named = [one if isinstance(one, Mapping) else {"": one} for one in uploads]
+    parts = [{str(key): _real(f"{name}[{i}]", t) for key, t in one.items()} for i, one in enumerate(named)]
+    shapes = {key: tuple(t.shape) for key, t in parts[0].items()}
+    if not any(t.numel() for t in parts[0].values()):
+        raise UserError(f"{name}[0] has no numbers, allowed: at least one")
+    for i, one in enumerate(parts):
+        if {key: tuple(t.shape) for key, t in one.items()} != shapes:
+            raise UserError(f"{name}[{i}] has other names or shapes than {name}[0], allowed: the same in all")
+    flat = torch.stack([torch.cat([one[key].flatten() for key in shapes]) for one in parts])
+    if isinstance(uploads[0], Mapping):
+        return flat, tuple(shapes.values())
+    if len(shapes[""]) != 1:
+        raise UserError(f"{name}[0] has the shape {list(shapes[''])}, allowed: [d]")
+    return flat, ()
 
 
-def _real(t: Tensor) -> Tensor:
-    return t.detach() if t.is_floating_point() else t.float()
+def _real(name: str, values: Any) -> Tensor:
+    t = given.numbers(name, values)
+    if t.dtype == torch.bool:
+        raise UserError(f"{name}: truth values, allowed: numbers")
+    return t if t.is_floating_point() else t.float()
 
 
-def _like(vector: Tensor, one: Any) -> Any:
+def _like(vector: Tensor, one: Any) -> Array | dict[str, Array]:
     """A vector [d] as what one upload is."""
     if isinstance(one, Mapping):
         parts = vector.split([int(np.prod(np.shape(t))) for t in one.values()])
         return {name: _as(part.reshape(np.shape(t)), t) for (name, t), part in zip(one.items(), parts, strict=True)}
+    if not given.numbers("upload", one).is_floating_point():
+        return vector if isinstance(one, Tensor) else vector.numpy()
     return _as(vector, one)
 
 
-def _as(t: Tensor, like: Any) -> Any:
-    return t.to(like.dtype) if isinstance(like, Tensor) else t.numpy().astype(np.asarray(like).dtype)
+def _as(t: Tensor, like: Any) -> Array:
+    """Values of the type of `like`, whole ones to the nearest."""
+    if isinstance(like, Tensor):
+        return t.to(like.dtype) if like.is_floating_point() else t.round().to(like.dtype)
+    kind = np.asarray(like).dtype
+    return (t if kind.kind == "f" else t.round()).numpy().astype(kind)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Scores
+from fedarena.core import given
 from fedarena.core.binomial import share_ends
 from fedarena.core.errors import UserError
+from fedarena.core.given import Numbers
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.identification import Decoys, identified_in_batches
 from fedarena.goals.metrics.membership import membership_metrics
@@ -19,7 +18,7 @@ SMALLEST = 7
 """The least height and width of images that have an SSIM."""
 
 
-def reconstruction(guess: Any, truth: Any, others: Any = None) -> dict[str, float]:
+def reconstruction(guess: Numbers, truth: Numbers, others: Numbers | None = None) -> dict[str, float]:
     """How near guessed images come to the true ones, in whatever order they are.
 
     Args:
@@ -32,20 +31,18 @@ def reconstruction(guess: Any, truth: Any, others: Any = None) -> dict[str, floa
         nearer to their guess than all others are, with its 95 % interval, and `chance` = 1/(k + 1).
 
     Raises:
-        UserError: shapes that differ, nothing to compare, or truths outside [0, 1].
+        UserError: shapes that differ, nothing to compare, values that are not finite, or real samples outside [0, 1].
     """
-    x, y = _floats(guess, "guess"), _floats(truth, "truth")
+    x, y = _floats(guess, "guess"), _samples(truth, "truth")
     if x.shape[1:] != y.shape[1:]:
         raise UserError(f"guess has samples of shape {list(x.shape[1:])}, allowed: {list(y.shape[1:])}, as truth has")
-    if not bool(((y >= 0) & (y <= 1)).all()):
-        raise UserError("truth has values outside [0, 1], allowed: samples in [0, 1]")
     nearest = images.valid(matched(x, y))
     metrics = {"mse": float(images.mse(nearest, y).mean()), "psnr": float(images.psnr(nearest, y).mean())}
     if y.dim() == 4 and min(y.shape[2:]) >= SMALLEST:
         metrics["ssim"] = float(images.ssim(nearest, y).mean())
     if others is None:
         return metrics
-    decoys = _floats(others, "others")
+    decoys = _samples(others, "others")
     if decoys.shape[1:] != y.shape[1:]:
         raise UserError(f"others have samples of shape {list(decoys.shape[1:])}, allowed: {list(y.shape[1:])}")
     among = Decoys(tuple(decoys for _ in y), (len(decoys),) * len(y), 1.0)
@@ -54,25 +51,42 @@ def reconstruction(guess: Any, truth: Any, others: Any = None) -> dict[str, floa
     return metrics
 
 
-def membership(scores: Any, members: Any) -> dict[str, float]:
+def membership(scores: Numbers, members: Numbers) -> dict[str, float]:
     """How well scores rank members above outsiders (`fedarena.goals.metrics.membership.membership_metrics`).
 
     Args:
-        scores: one number a candidate [m]; higher: more likely a member. members: [m] (bool).
+        scores: one number a candidate [m], may be infinite; higher: more likely a member. members: [m] (bool).
 
     Raises:
-        UserError: lengths that differ, or no member or no outsider.
+        UserError: shapes that differ, NaN, or no member or no outsider.
     """
-    values, inside = torch.as_tensor(scores).double().flatten(), torch.as_tensor(members).bool().flatten()
-    if len(values) != len(inside):
-        raise UserError(f"scores are {len(values)}, allowed: {len(inside)}, one for each of members")
+    values, truth = (
+        given.numbers("scores", scores, finite=False).cpu().double(),
+        given.numbers("members", members).cpu(),
+    )
+    if truth.dim() != 1 or values.shape != truth.shape:
+        shapes = f"{list(values.shape)} and {list(truth.shape)}"
+        raise UserError(f"scores and members have the shapes {shapes}, allowed: [m] and [m], one for each candidate")
+    if bool(values.isnan().any()):
+        raise UserError("scores: values that are NaN, allowed: numbers")
+    inside = truth.bool()
+    if not bool((truth == inside).all()):
+        raise UserError("members: values other than 0 and 1, allowed: whether each is a member")
     if not bool(inside.any()) or bool(inside.all()):
         raise UserError("members are all alike, allowed: at least one member and one outsider")
     return membership_metrics([Scores(values)], [inside], grouped=False)
 
 
-def _floats(samples: Any, name: str) -> Tensor:
-    x = torch.as_tensor(samples).detach().cpu().double()
-    if x.dim() < 2 or not len(x):
-        raise UserError(f"{name} has the shape {list(x.shape)}, allowed: [n, …] with n at least 1")
+def _floats(samples: Numbers, name: str) -> Tensor:
+    x = given.numbers(name, samples).cpu().double()
+    if x.dim() < 2 or not x.numel():
+        raise UserError(f"{name} has the shape {list(x.shape)}, allowed: [n, …] with sizes of at least 1")
+    return x
+
+
+def _samples(samples: Numbers, name: str) -> Tensor:
+    """Samples in [0, 1]. Raises UserError."""
+    x = _floats(samples, name)
+    if not bool(((x >= 0) & (x <= 1)).all()):
+        raise UserError(f"{name}: values outside [0, 1], allowed: samples in [0, 1]")
     return x

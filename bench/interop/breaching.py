@@ -38,8 +38,9 @@ from fedarena.contracts.view import View
 from fedarena.core.card import Card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.given import integer
 from fedarena.core.options import option
-from fedarena.core.rng import Rng
+from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 from fedarena.core.torchvision_import import declare_operators
@@ -91,7 +92,8 @@ def invert(
     view = view_of(
         model, gradients, input_shape=input_shape, n_classes=n_classes, images=images, labels=labels, loss=loss
     )
-    answer = guesses(view, attack, Rng(seed), _overrides(options))
+    rng = Rng(integer("seed", seed, 0, LARGEST_SEED))
+    answer = guesses(view, attack, rng, _overrides(options))
     if isinstance(answer, NotApplicable):
         raise UserError(f"breaching's {attack}: {answer.reason}")
     return answer[0]

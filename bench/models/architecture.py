@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 from fedarena.core.tensors import Tensors
 
 M = TypeVar("M", bound=nn.Module)
@@ -65,14 +65,24 @@ def blank(make: Callable[[], M]) -> M:
     """Build a module with zero parameters.
 
     PyTorch's layers initialise themselves from the global generator; on the meta device they draw nothing.
+
+    Raises:
+        UnusableLayer: `make` makes something else.
     """
     with torch.device("meta"):
         module = make()
+    if not isinstance(module, nn.Module):
+        raise UnusableLayer(f"function made {type_of(module)}, allowed: an nn.Module")
     module.to_empty(device="cpu")
     with torch.no_grad():
         for p in module.parameters():
             p.zero_()
     return module
+
+
+def with_layer_names(module: nn.Module) -> nn.Module:
+    """The module, or around one that is itself a layer a module in which this layer has a name."""
+    return nn.Sequential(module) if isinstance(module, nn.Linear | nn.Conv2d) else module
 
 
 def image_shape(name: str, input_shape: tuple[int, ...], smallest: int) -> tuple[int, int, int]:

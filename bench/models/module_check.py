@@ -12,14 +12,31 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fedarena.core.tensors import kind_of
 from fedarena.models.architecture import NORMS_ALLOWED, UnusableLayer, called
 
 SAMPLES = 2
 """A batch of one sample has no variance, which some norms refuse."""
 
 
-def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> None:
-    """Compute outputs of a batch in training mode, and refuse layers with randomness or a state of their own.
+def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -> None:
+    """Refuse a module that cannot be trained, as `require_pure`, and one whose outputs are not [n, outputs].
+
+    Raises:
+        UnusableLayer: such a module, or one without parameters.
+    """
+    if next(module.parameters(), None) is None:
+        raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
+    out = require_pure(module, input_shape)
+    if not isinstance(out, Tensor) or out.shape != (SAMPLES, outputs):
+        raise UnusableLayer(
+            f"{called('', module)} makes {kind_of(out)} of inputs {[SAMPLES, *input_shape]}, allowed: a tensor "
+            f"{[SAMPLES, outputs]}"
+        )
+
+
+def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> Any:
+    """The outputs of a batch in training mode. Layers with randomness or a state of their own are refused.
 
     A client step is a pure function, whose randomness comes from the harness alone. A state that a layer keeps between
     batches, such as running statistics, would be a second, hidden upload.
@@ -35,7 +52,7 @@ def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> None:
         handles.append(layer.register_forward_hook(partial(_compare, before, name)))
     try:
         with torch.no_grad(), kept_generators():
-            module(inputs)
+            return module(inputs)
     finally:
         for handle in handles:
             handle.remove()

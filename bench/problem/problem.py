@@ -13,14 +13,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, describe
 from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, find_device, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.models.architecture import Architecture, UnusableLayer
-from fedarena.models.module_check import require_pure, seeded
+from fedarena.models.architecture import Architecture, UnusableLayer, with_layer_names
+from fedarena.models.module_check import require_fit, seeded
 from fedarena.problem.augment import augmented, check_augment
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
@@ -238,11 +238,12 @@ def _model(
 ) -> tuple[Task, Tensors]:
     """The public facts with the model, and its initial parameters. Raises UserError for a model that does not fit."""
     shape = tuple(data.x_train.shape[1:])
-    with _explained_lack_of_memory(spec):
+    with _explained(spec, shape):
         outputs = Criterion(spec.schedule.loss, data.n_classes).outputs
         try:
-            module = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
-            require_pure(module, shape)
+            made = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
+            module = with_layer_names(made)
+            require_fit(module, shape, outputs)
             init = to(architecture.init(module, rng.torch()), device)
         except UnusableLayer as error:
             raise UserError(f"option 'model' is {spec.model}, whose {error}") from None
@@ -259,16 +260,18 @@ def _model(
 
 
 @contextmanager
-def _explained_lack_of_memory(spec: ProblemSpec) -> Iterator[None]:
-    """Replace PyTorch's error by one that names the model and its options. Raises UserError."""
+def _explained(spec: ProblemSpec, shape: tuple[int, ...]) -> Iterator[None]:
+    """Replace an error of PyTorch or of a model by one that names the model and its options. Raises UserError."""
     try:
         yield
-    except (MemoryError, RuntimeError, TypeError) as error:
-        if not isinstance(error, MemoryError) and not any(words in str(error) for words in LACK_OF_MEMORY):
-            raise
+    except UserError:
+        raise
+    except Exception as error:
         usual, chosen = asdict(type(spec.model_options)()), asdict(spec.model_options)
         given = ", ".join(f"{name}={to_text(value)}" for name, value in chosen.items() if value != usual[name])
-        raise UserError(
-            f"option 'model' is {spec.model}{f' with {given}' if given else ''}, which does not fit in memory: "
-            "use a smaller model"
-        ) from None
+        model = f"option 'model' is {spec.model}{f' with {given}' if given else ''}"
+        if isinstance(error, MemoryError) or any(words in str(error) for words in LACK_OF_MEMORY):
+            raise UserError(f"{model}, which does not fit in memory: use a smaller model") from None
+        flat = "; nn.Flatten() makes rows of images" if len(shape) > 1 else ""
+        inputs = f"inputs [n, {', '.join(map(str, shape))}]"
+        raise UserError(f"{model}, which fails: {describe(error)}, allowed: one that takes {inputs}{flat}") from error

@@ -91,7 +91,7 @@ class Store:
 
     def refresh(self) -> None:
         """Read the files that are new since the last time."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             names = {e.name for e in os.scandir(self.folder / "records") if e.name.endswith(".json")}
             for name in sorted(names - self._seen):
                 self._seen.add(name)
@@ -118,6 +118,15 @@ class Store:
     def complete(self) -> list[str]:
         """The keys of the trials whose records are all there."""
         return [key for key in self._trials if self.trial(key)]
+
+    def require_records(self) -> None:
+        """Raise UserError where there are none."""
+        if not self.complete():
+            why = "" if self.folder.is_dir() else ", which is no folder"
+            more = "".join(f" ({note})" for note in self.notes())
+            raise UserError(
+                f"there are no records in {self.folder}{why}{more}: `bench run` and `bench suite run` make some"
+            )
 
     def add(self, records: Iterable[Record], galleries: Iterable[Gallery] = ()) -> None:
         """Write the records of a trial. Raises UserError for a folder that cannot be written."""

@@ -6,9 +6,11 @@ import hashlib
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from inspect import signature
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from fedarena.contracts.aggregator import Aggregator
@@ -18,12 +20,14 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
+from fedarena.core.given import Numbers, class_numbers, numbers
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, blank
 
 CLASSES: dict[str, dict[type, Kind]] = {
     "defense": {Defense: "defense", Aggregator: "aggregator", SecureSum: "secure"},
+    "rule": {Aggregator: "aggregator"},
     "attack": {Inference: "attack", Poisoning: "attack"},
     "model": {Architecture: "model"},
 }
@@ -36,7 +40,7 @@ def name_of(option: str, given: Any) -> str:
     """Make an object known, and return the name that it is known by from now on.
 
     Args:
-        option: defense, attack, dataset or model.
+        option: defense, rule, attack, dataset or model.
         given: a card; a class of a defense, a rule, a secure sum, an attack or an `Architecture`; a `Dataset` or
             (inputs, classes); an `nn.Module`, whose own values are not used, or a function of (input_shape, n_classes)
             that makes one.
@@ -55,24 +59,25 @@ def card_of_class(given: Any) -> Card:
         for base, kind in bases.items():
             if isinstance(given, type) and issubclass(given, base):
                 return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
-    raise UserError(f"a method is a {type(given).__name__}, allowed: a card, a class, a name, or a file with cards")
+    raise UserError(f"a method is {type_of(given)}, allowed: a card, a class, a name, or a file with cards")
 
 
 def _card(option: str, given: Any) -> Card:
     if isinstance(given, type) and issubclass(given, tuple(CLASSES.get(option, {}))):
         return card_of_class(given)
-    if option == "dataset" and isinstance(given, Dataset | tuple):
+    if option == "dataset" and (isinstance(given, Dataset) or (isinstance(given, tuple) and len(given) == 2)):
         made = given if isinstance(given, Dataset) else _dataset(*given)
         return Card(name=made.name, kind="dataset", title="Arrays of this session", target=lambda data_dir=None: made)
     if option == "model" and isinstance(given, nn.Module):
         return _model(type(given).__name__, lambda input_shape, n_classes: deepcopy(given))
     if option == "model" and callable(given) and not isinstance(given, type):
-        return _model(given.__name__.strip("<>"), given)
-    raise UserError(f"option '{option}' is a {type(given).__name__}, allowed: a name, or {ALLOWED[option]}")
+        return _model(getattr(given, "__name__", type(given).__name__).strip("<>"), _factory(given))
+    raise UserError(f"option '{option}' is {type_of(given)}, allowed: a name, or {ALLOWED[option]}")
 
 
 ALLOWED = {
     "defense": "a subclass of Defense, Aggregator or SecureSum",
+    "rule": "a subclass of Aggregator",
     "attack": "a subclass of Inference or Poisoning",
     "dataset": "a Dataset, or (inputs, classes)",
     "model": "an nn.Module, or a function of (input_shape, n_classes) that makes one",
@@ -87,11 +92,33 @@ def _model(name: str, make: Callable[[tuple[int, ...], int], nn.Module]) -> Card
     return Card(name=_kebab(name), kind="model", title="A module of this session", target=Own)
 
 
-def _dataset(x: Any, y: Any) -> Dataset:
-    """Inputs [n, …] in [0, 1], or uint8 up to 255, and classes [n]."""
-    inputs, classes = np.asarray(x), np.asarray(y).astype(np.int64)
-    whole = inputs.dtype == np.uint8
-    inputs = inputs if whole else inputs.astype(np.float32)
+def _factory(make: Callable[..., nn.Module]) -> Callable[[tuple[int, ...], int], nn.Module]:
+    """The function, which takes two arguments. Raises UserError for one that does not."""
+    try:
+        taken = signature(make)
+        taken.bind((1,), 2)
+    except ValueError:  # a function that is not written in Python may not tell
+        return make
+    except TypeError:
+        raise UserError(f"option 'model' is a function of {taken}, allowed: one of (input_shape, n_classes)") from None
+    return make
+
+
+def _dataset(x: Numbers, y: Numbers) -> Dataset:
+    """Inputs [n, …] in [0, 1], or uint8 up to 255, and classes [n]. Raises UserError."""
+    values, labels = numbers("dataset, inputs", x).cpu(), class_numbers("dataset, classes", y).cpu()
+    if not values.numel() or labels.shape != values.shape[:1]:
+        shapes = f"{list(values.shape)} and {list(labels.shape)}"
+        raise UserError(f"dataset: inputs and classes have the shapes {shapes}, allowed: [n, …] and [n]")
+    if len(labels) < HELD_OUT:
+        raise UserError(f"dataset: {len(labels)} samples, allowed: at least {HELD_OUT}, one of which is held out")
+    if not 1 <= int(labels.max()) < len(labels):
+        raise UserError(
+            f"dataset, classes: up to {int(labels.max())}, allowed for {len(labels)} samples: 1 to {len(labels) - 1}, "
+            "counted from 0"
+        )
+    whole = values.dtype == torch.uint8
+    inputs, classes = (values if whole else values.float()).numpy(), labels.numpy()
     held = np.zeros(len(inputs), dtype=bool)
     held[np.random.default_rng(0).permutation(len(inputs))[: len(inputs) // HELD_OUT]] = True
     checksum = hashlib.sha256(np.ascontiguousarray(inputs).tobytes() + classes.tobytes()).hexdigest()

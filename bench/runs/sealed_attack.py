@@ -20,7 +20,7 @@ from torch import Tensor
 from fedarena.contracts import inference
 from fedarena.contracts.inference import Answer
 from fedarena.contracts.view import View
-from fedarena.core.errors import ToldByProcess
+from fedarena.core.errors import ToldByProcess, type_of, with_article
 from fedarena.core.fresh_process import ask
 from fedarena.core.request_loop import Say
 from fedarena.core.rng import Rng
@@ -85,7 +85,7 @@ def _read(name: str, values: dict[str, Any]) -> Any:
     hints = get_type_hints(PARTS[name])
     for field, value in values.items():
         if not _fits(value, hints[field]):
-            raise ValueError(f"{field} of a {name} is a {type(value).__name__}")
+            raise ValueError(f"{field} of {with_article(name)} is {type_of(value)}")
     return PARTS[name](**values)
 
 
@@ -107,7 +107,7 @@ def _plain_part(part: Any) -> tuple[str, dict[str, Any]]:
         if isinstance(part, kind):
             hints = get_type_hints(kind)
             return name, {f.name: _plain_value(getattr(part, f.name), hints[f.name]) for f in fields(kind)}
-    raise TypeError(f"an attack answered with a {type(part).__name__}, allowed: {', '.join(PARTS)}, or a list of them")
+    raise TypeError(f"an attack answered with {type_of(part)}, allowed: {', '.join(PARTS)}, or a list of them")
 
 
 def _plain_value(value: Any, hint: Any) -> Any:

@@ -14,7 +14,7 @@ from fedarena.contracts.inference import Inference
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.card import Kind
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 from fedarena.core.files import canonical
 from fedarena.core.options import check_acting, describe_options, parse_options, to_text
 from fedarena.core.threat import EVERYONE, FORMS, Form, Party
@@ -55,7 +55,7 @@ def target_fits(method: Method) -> None:
         made = method.target
     except UserError as error:
         raise LawBroken(str(error), "mend what the target's import runs into") from None
-    require(callable(made), f"the target is a {type(made).__name__}", "name a class or a function")
+    require(callable(made), f"the target is {type_of(made)}", "name a class or a function")
     if bases := BASES.get(method.card.kind):
         names = " or ".join(base.__name__ for base in bases)
         fits = isinstance(made, type) and issubclass(made, bases)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 from fedarena.datasets.dataset import AbsentData, Dataset
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 
@@ -21,7 +21,7 @@ def loaded(method: Method) -> Dataset:
         made = method.target(method.data_dir)
     except AbsentData as error:
         raise LawIdle(f"it cannot be loaded here: {error}") from None
-    require(isinstance(made, Dataset), f"it gives a {type(made).__name__}", "return fedarena.datasets.dataset.Dataset")
+    require(isinstance(made, Dataset), f"it gives {type_of(made)}", "return fedarena.datasets.dataset.Dataset")
     found: Dataset = made
     return found
 

@@ -12,7 +12,7 @@ from torch.func import functional_call, grad, vmap
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.models.architecture import Architecture, UnusableLayer
+from fedarena.models.architecture import Architecture, UnusableLayer, with_layer_names
 from fedarena.models.dropout import MASK
 from fedarena.models.module_check import kept_generators, require_pure
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
@@ -28,7 +28,7 @@ def built(method: Method) -> tuple[Architecture, nn.Module, tuple[int, ...]]:
     made: Architecture = method.target(method.options)
     for shape in SHAPES:
         try:
-            return made, made.module(shape, CLASSES), shape
+            return made, with_layer_names(made.module(shape, CLASSES)), shape
         except UserError as error:
             why = str(error)
     raise LawIdle(f"it takes none of the shapes that laws try: {why}")

@@ -70,18 +70,6 @@ def test_a_board_of_one_seed_has_missing_cells(ran: Path, tmp_path: Path) -> Non
     assert {row.rank for row in rank_defenses(board)} == {None}
 
 
-def test_a_planned_suite_without_records_is_a_board_of_missing_cells(tmp_path: Path) -> None:
-    from fedarena.runs.suite.plan import write_plan
-
-    _, plan = planned(TINY, tmp_path)
-    write_plan(plan, tmp_path / "out")
-    board = load_board(tmp_path / "out")
-    assert {c.status for c in board.cells} == {h.status for h in board.clean_runs} == {"missing"}
-    (row,) = [row for row in rank_defenses(board) if row.defense != "fedavg"]
-    assert row.unranked == "no utility and no integrity and no privacy score"
-    json.loads(to_json(board))
-
-
 def test_loose_records_make_a_board_of_their_own(ran: Path, tmp_path: Path) -> None:
     shutil.copytree(ran / "out" / "records", tmp_path / "mine" / "records")
     loose, suite = load_board(tmp_path / "mine"), load_board(ran / "out")
@@ -107,7 +95,7 @@ def test_damaged_and_foreign_records_are_noted(ran: Path, tmp_path: Path) -> Non
 
 
 def test_other_files_are_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"there are no results in .*nothing"):
+    with pytest.raises(UserError, match=r"there are no records in .*nothing"):
         load_board(tmp_path / "nothing")
     for text in ("", "{}", "[1]", '{"board": 1}', '{"board": 99}', "\udcff"):
         (tmp_path / "board.json").write_text(text, errors="surrogateescape")
@@ -116,11 +104,16 @@ def test_other_files_are_refused_in_one_line(tmp_path: Path) -> None:
         assert "\n" not in str(found.value)
 
 
-def test_an_empty_folder_is_an_empty_board(tmp_path: Path) -> None:
-    board = load_board(tmp_path)
-    assert (board.cells, board.clean_runs, board.problems, board.seeds) == ((), (), (), ())
-    assert rank_defenses(board) == []
-    json.loads(to_json(board))
+def test_a_folder_without_records_is_refused_whatever_else_it_holds(tmp_path: Path) -> None:
+    from fedarena.runs.suite.plan import write_plan
+
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "damaged" / "records").mkdir(parents=True)
+    (tmp_path / "damaged" / "records" / "a.json").write_text("{")
+    write_plan(planned(TINY, tmp_path)[1], tmp_path / "planned")
+    for name in ("empty", "damaged", "planned"):
+        with pytest.raises(UserError, match=f"there are no records in .*{name}.*: `bench run`"):
+            load_board(tmp_path / name)
 
 
 def test_a_name_is_a_path_or_a_suite_s_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

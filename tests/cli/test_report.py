@@ -160,19 +160,18 @@ def test_a_published_report_is_not_overwritten_by_its_own_board(report: Report, 
     assert (tmp_path / "reports" / "play" / "README.md").read_bytes() == before
 
 
-def test_an_empty_folder_is_reported_as_empty(report: Report, tmp_path: Path) -> None:
-    (tmp_path / "nothing").mkdir()
-    code, out = report("nothing")
-    assert code == 0
-    assert "0 defenses, 0 cells, 0 figures" in out
-    assert "No records" in (tmp_path / "reports" / "nothing" / "README.md").read_text()
-
-
 def test_bad_input_is_one_line_and_writes_nothing(report: Report, tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text("{")
     (tmp_path / "taken").write_text("")
+    (tmp_path / "empty").mkdir()
     (tmp_path / "board.json").write_text(to_json(consistent(make_board())))
-    for words in (("smok",), ("text.json",), ("board.json", "--out", "taken"), ("board.json", "--form", "md")):
+    for words in (
+        ("smok",),
+        ("empty",),
+        ("text.json",),
+        ("board.json", "--out", "taken"),
+        ("board.json", "--form", "md"),
+    ):
         code, out = report(*words)
         assert code == 2
         assert len(out.strip().splitlines()) == 1

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from fedarena.api import invert
 from fedarena.core.errors import UserError
 from fedarena.datasets.digits import load
-from fedarena.federation.foreign_gradient import invert
 
 
 class Attention(nn.Module):
