@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from fedarena.core.errors import UserError, type_of
+from fedarena.core.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
     from fedarena.board.board import Board
     from fedarena.board.gate.comparison import Comparison
+    from fedarena.board.leaderboard import LeaderboardRow
+    from fedarena.board.ranking import Score
     from fedarena.contracts.aggregator import Aggregator
     from fedarena.contracts.defense import Defense
     from fedarena.contracts.inference import Inference, Reconstruction
@@ -54,8 +57,8 @@ Progress = Callable[[str, float, str], object]
 # -- records -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Records(Sequence["Record"]):
+@dataclass(frozen=True, repr=False)
+class Records(ShortRepr, Sequence["Record"]):
     """Records, as files have them: a sequence of dictionaries (`fedarena.records.schema.Record`)."""
 
     records: tuple[Record, ...]
@@ -83,7 +86,7 @@ class Records(Sequence["Record"]):
         return str(self.to_frame().to_html(max_rows=20))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results(Records):
     """The records of one defense against one attack, beside no defense.
 
@@ -281,17 +284,20 @@ def explain(
     return facts(_parsed("explain", [named.pop("defense"), named.pop("attack")], named))
 
 
-def methods(kind: str | None = None) -> DataFrame:
+def methods(kind: str | None = None, *, plugin: str | Path | Sequence[str | Path] | None = None) -> DataFrame:
     """The methods of one kind (defense, aggregator, secure, attack, dataset, model, partition) or of all.
 
+    Args:
+        plugin: files with cards of your own methods, which are known from now on.
+
     Raises:
-        UserError: an unknown kind.
+        UserError: an unknown kind, or a file without cards.
     """
     from pandas import DataFrame
 
     from fedarena.cli.methods import rows_of
 
-    rows = rows_of(kind)
+    rows = rows_of(_parsed("list", [] if kind is None else [str(kind)], {"plugin": plugin}).kind)
     return DataFrame([{"kind": of, **row} for of, some in rows.items() for row in some])
 
 
@@ -387,13 +393,15 @@ def _parsed(command: str, words: list[str], options: dict[str, Any]) -> argparse
     from fedarena.cli import read_args
 
     for name, value in options.items():
+        if name == "help":
+            raise UserError("option 'help' is of commands: here `help(fa.run)` and its like print more")
+        flag, several = f"--{name.replace('_', '-')}", list(value) if isinstance(value, list | tuple) else [value]
         if name in PATHS and value is not None:
-            _path(name, value)
-        flag = f"--{name.replace('_', '-')}"
+            several = [_path(name, one) for one in several]
         if "." in name:
             words.append(f"--set={name}={_text(value)}")
-        elif name == "plugin" and not isinstance(value, str | Path | None):
-            words += [f"{flag}={file}" for file in value]
+        elif name in REPEATED and value is not None:
+            words += [f"{flag}={one}" for one in several]
         elif value is True:
             words.append(flag)
         elif value is not None and value is not False:
@@ -408,8 +416,10 @@ def _text(value: Any) -> str:
     return to_text(tuple(value) if several else value)
 
 
-PATHS = ("data_dir", "out", "save_transcript")
+PATHS = ("data_dir", "out", "plugin", "save_transcript")
 """Options that are paths."""
+REPEATED = ("plugin", "problem")
+"""Options of a command that may be repeated."""
 
 
 def _path(option: str, given: str | Path) -> Path:
@@ -423,8 +433,8 @@ def _path(option: str, given: str | Path) -> Path:
 # -- boards --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Leaderboard:
+@dataclass(frozen=True, repr=False)
+class Leaderboard(ShortRepr):
     """A board: the scores of defenses against attacks, over seeds."""
 
     board: Board
@@ -435,29 +445,58 @@ class Leaderboard:
 
         return to_frame(self.board)
 
-    def ranking(self) -> DataFrame:
-        """The defenses in the order of their lowest score, as `bench leaderboard` ranks them."""
+    def ranking(self, **options: Any) -> DataFrame:
+        """The defenses in their order, as `bench leaderboard` ranks them, with each score and its 95 % interval.
+
+        Args:
+            options: those of `bench leaderboard` that choose: threats="own,server", problem, weights.
+
+        Raises:
+            UserError: an option that is not allowed.
+        """
         from pandas import DataFrame
 
-        from fedarena.board.leaderboard import AXES, render
+        from fedarena.board.leaderboard import AXES
 
-        rows = render(self.board).rows
-        names = ("lowest", "utility", *AXES, "overall")
-        scores = [{name: None if (s := row.cells[name].score) is None else s.value for name in names} for row in rows]
+        names = (*(("weighted",) if options.get("weights") else ()), "lowest", "utility", *AXES, "overall")
         return DataFrame(
             [
                 {"rank": row.rank, "defense": row.defense, "unranked": row.unranked}
-                | {name: None if mean is None else mean.value for name, mean in of_row.items()}
-                for row, of_row in zip(rows, scores, strict=True)
+                | {key: value for name in names for key, value in _with_ends(name, row.cells[name].score).items()}
+                for row in self._rows(options)
             ]
         )
 
+    def _rows(self, options: dict[str, Any]) -> tuple[LeaderboardRow, ...]:
+        from fedarena.board.leaderboard import render
+        from fedarena.cli.leaderboard import chosen
+
+        return render(self.board, *chosen(_parsed("leaderboard", [], options), self.board)).rows
+
     def _repr_html_(self) -> str:
-        return str(self.ranking().to_html(index=False, float_format="{:.2f}".format, na_rep=""))
+        from pandas import DataFrame
+
+        names = ("lowest", "utility", "integrity", "privacy")
+        rows = [
+            {"rank": row.rank, "defense": row.defense} | {name: row.cells[name].text for name in names}
+            for row in self._rows({})
+        ]
+        return str(DataFrame(rows).to_html(index=False))
 
 
-@dataclass(frozen=True)
-class Difference:
+def _with_ends(name: str, score: Score | None) -> dict[str, float | None]:
+    """A score and the ends of its interval, cut to [0, 1], as columns; None where there is none."""
+    value = None if score is None else score.value
+    low, high = (None, None) if value is None or value.interval is None else value.interval
+    return {
+        name: None if value is None else value.value,
+        f"{name}_low": None if low is None else max(0.0, low),
+        f"{name}_high": None if high is None else min(1.0, high),
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Difference(ShortRepr):
     """What became of a board's scores on another board (`bench compare`)."""
 
     comparison: Comparison

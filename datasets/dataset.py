@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
+from fedarena.core.short_repr import ShortRepr
 from fedarena.core.text.numbers import plural
 from fedarena.datasets.npz import Array
 
@@ -50,8 +51,8 @@ LEAST_OF_SCALE = 0.5
 """The share of `Dataset.scale` that the largest value has at least. With less the scale is doubtful."""
 
 
-@dataclass(frozen=True, eq=False)
-class Dataset:
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(ShortRepr):
     """Samples and labels, in the units of the file.
 
     Attributes:

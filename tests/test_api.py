@@ -11,14 +11,18 @@ from typing import Any
 import matplotlib.figure
 import numpy as np
 import pytest
+import torch
 from helpers.board import make_board, make_cell
-from helpers.paths import REPORTS
+from helpers.paths import REPORTS, ROOT
+from helpers.plugin_files import forgotten
 from helpers.repeatable import repeatable
 
 import fedarena as fa
 from fedarena.board.gate.wording import verdict
 from fedarena.cli import main
 from fedarena.cli.output.pairing import WIDTH
+from fedarena.contracts.inference import Reconstruction
+from fedarena.datasets.digits import load as load_digits
 
 SHORT = {"rounds": 12, "attack.victims": 1, "attack.restarts": 1, "attack.iterations": 15}
 """A run of `dlg` of a second."""
@@ -136,6 +140,15 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
         ({"attack.victim": 1}, "did you mean victims"),
         ({"training.lr": None}, "none"),
         ({"party": ["server", "nobody"]}, "option 'party' is 'nobody'"),
+        ({"out": 3}, "option 'out' is an int, allowed: a path"),
+        ({"save_transcript": 3}, "option 'save_transcript' is an int, allowed: a path"),
+        ({"out": ""}, "option 'out' is '', allowed: a path"),
+        ({"progress": 3}, "option 'progress' is an int"),
+        ({"rounds": 10**20}, "option 'rounds' is '1000.*', allowed: integers up to 9007199254740991"),
+        ({"rounds": 1e20}, "option 'rounds' is '1e\\+20', allowed: integer"),
+        ({"clients": 10**9}, "option 'clients' is 1000000000, allowed: 1 to 1000000"),
+        ({"seeds": "-1"}, "option 'seeds' is -1"),
+        ({"help": True}, "option 'help' is of commands"),
     ],
 )
 def test_bad_input_raises_the_command_s_line(options: dict[str, Any], said: str) -> None:
@@ -170,6 +183,13 @@ def test_methods_are_those_of_the_list(capsys: pytest.CaptureFixture[str]) -> No
         fa.methods("rule")
 
 
+def test_methods_of_a_file_are_listed_too() -> None:
+    with forgotten():
+        assert "short-middle" in set(fa.methods("aggregator", plugin=ROOT / "examples/short_rule.py")["name"])
+    with pytest.raises(fa.UserError, match="option 'plugin' is an int, allowed: a path"):
+        fa.methods(plugin=3)  # type: ignore[arg-type]
+
+
 # -- boards --------------------------------------------------------------------------------------------
 
 
@@ -183,8 +203,9 @@ def test_a_board_is_a_frame_and_a_ranking() -> None:
     (cell,) = frame[frame["attack"] == "dlg"].to_dict("records")
     assert cell["score"] == pytest.approx(0.4)
     ranking = board.ranking()
-    names = ["rank", "defense", "unranked", "lowest", "utility", "integrity", "privacy", "overall"]
-    assert list(ranking.columns) == names
+    scores = ["lowest", "utility", "integrity", "privacy", "overall"]
+    ends = [f"{name}{end}" for name in scores for end in ("", "_low", "_high")]
+    assert list(ranking.columns) == ["rank", "defense", "unranked", *ends]
     assert ranking.set_index("defense").loc["dbcl", "privacy"] == pytest.approx(0.4)
     assert "<table" in board._repr_html_()
 
@@ -197,6 +218,29 @@ def test_a_published_board_is_ranked_as_the_command_ranks_it(capsys: pytest.Capt
     first = ranking.iloc[0]
     assert f"| {first['rank']} | {first['defense']} |" in out
     assert len(ranking) == 15
+
+
+def test_a_ranking_takes_the_command_s_threats_and_has_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    board = fa.load_board(REPORTS / "digits")
+    assert main(["leaderboard", str(REPORTS / "digits"), "--threats=own,server", "--format=md"]) == 0
+    out, ranking = capsys.readouterr().out, board.ranking(threats=["own", "server"])
+    first, whole = ranking.iloc[0], board.ranking().iloc[0]
+    assert f"{first['integrity']:.2f} ({first['integrity_low']:.2f} to {first['integrity_high']:.2f})" in out
+    assert first["integrity_high"] != whole["integrity_high"]
+    assert board.ranking(weights="utility=1,privacy=1")["weighted"].notna().any()
+    for options in ({"threats": "sever"}, {"problem": "faces"}, {"threat": "own"}):
+        with pytest.raises(fa.UserError, match=r"sever|faces|--threat=own"):
+            board.ranking(**options)
+
+
+def test_what_holds_much_shows_itself_in_a_line(results: fa.Results) -> None:
+    board = board_with(0.4)
+    gate, guess = fa.compare(board, board), Reconstruction(torch.zeros(1, 3, 32, 32), torch.zeros(1).long(), 0.1, 3)
+    for one in (board, board.board, gate, gate.comparison, guess, fa.Records(results.records), load_digits()):
+        assert type(one).__name__ in repr(one)
+        assert "\n" not in repr(one)
+        assert len(repr(one)) < 400
+    assert "images=float32 [1, 3, 32, 32]" in repr(guess)
 
 
 def test_boards_are_compared_as_the_gate_does() -> None:

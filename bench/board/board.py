@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fedarena.core.short_repr import ShortRepr
+
 STATUSES = ("ok", "n/a", "mixed", "diverged", "failed", "missing")
 """The statuses of a cell or a clean run over its seeds."""
 
@@ -172,8 +174,8 @@ class BoardCell:
         return f"{who}, {self.form}"
 
 
-@dataclass(frozen=True)
-class Board:
+@dataclass(frozen=True, repr=False)
+class Board(ShortRepr):
     """All cells of a suite or a folder.
 
     Attributes:

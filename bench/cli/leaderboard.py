@@ -68,16 +68,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the command. Raises UserError."""
-    from fedarena.board.weights import require_weight_on
-
     out = Path(args.out) if args.out else None
     form = args.format or _format_of(out)
     if form == "html" and out is None and sys.stdout.isatty():
         raise UserError("option 'out' is not given, and a web page cannot be shown in a terminal: add --out board.html")
-    weights = _weights(args, form)
-    board, threats, where = _read(args)
-    if weights is not None:
-        require_weight_on(threats.axes, weights)
+    if args.weights is not None and form in ("json", "csv"):
+        raise UserError(f"option 'weights' does nothing with the format {form}, which has no ranks: leave it out")
+    board, where = _read(args)
+    threats, weights = chosen(args, board)
     if form == "table" and out is None:
         from fedarena.board.leaderboard import render
         from fedarena.cli.output.leaderboard import show
@@ -97,35 +95,40 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(args: argparse.Namespace) -> tuple[Board, ThreatFilter, Path]:
-    """The board, the threats that count, and where the results are. Raises UserError."""
+def _read(args: argparse.Namespace) -> tuple[Board, Path]:
+    """The board, and where the results are. Raises UserError."""
     from fedarena.board.load import find_folder, load_board
     from fedarena.board.merge import merge
-    from fedarena.board.threat_filter import read_threat_filter, threats_on
+    from fedarena.board.threat_filter import read_threat_filter
+    from fedarena.board.weights import read_weights
 
     read_threat_filter(args.threats)  # reports bad input before anything is read
+    if args.weights is not None:
+        read_weights(args.weights)
     where = find_folder(args.board)
     board = load_board(where)
     if args.others:
         board = merge(board, [load_board(find_folder(name)) for name in args.others])
+    return board, where
+
+
+def chosen(args: argparse.Namespace, board: Board) -> tuple[ThreatFilter, Weights | None]:
+    """The threats that count on a board, and the weights of the reader, if any. Raises UserError."""
+    from fedarena.board.threat_filter import read_threat_filter, threats_on
+    from fedarena.board.weights import read_weights, require_weight_on
+
     known = [p.name for p in board.problems]
     for name in args.problem:
         if name not in known:
             raise UserError(f"option 'problem' is '{name}', allowed: {', '.join(known) or 'none, the board is empty'}")
+    threats = read_threat_filter(args.threats, args.problem)
     if args.threats is None:
-        return board, threats_on(board, args.problem), where
-    return board, read_threat_filter(args.threats, args.problem), where
-
-
-def _weights(args: argparse.Namespace, form: str) -> Weights | None:
-    """The weights of the reader, if any. Raises UserError."""
-    from fedarena.board.weights import read_weights
-
+        threats = threats_on(board, args.problem)
     if args.weights is None:
-        return None
-    if form in ("json", "csv"):
-        raise UserError(f"option 'weights' does nothing with the format {form}, which has no ranks: leave it out")
-    return read_weights(args.weights)
+        return threats, None
+    weights = read_weights(args.weights)
+    require_weight_on(threats.axes, weights)
+    return threats, weights
 
 
 def commands(args: argparse.Namespace) -> list[str]:

@@ -15,6 +15,7 @@ from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
+from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
@@ -117,8 +118,8 @@ class Watch:
         return Watch(rounds.start, rounds.stop - 1, victims, self.before)
 
 
-@dataclass(frozen=True)
-class Reconstruction:
+@dataclass(frozen=True, repr=False)
+class Reconstruction(ShortRepr):
     """A guess at the samples behind one observation.
 
     Attributes:

@@ -13,6 +13,7 @@ from safetensors.torch import load
 
 from fedarena.core.errors import UserError
 from fedarena.core.files import read_bytes, read_json
+from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Batch
 from fedarena.records.json_schema import anything, each, fields, flag, named, number, text, whole
@@ -48,8 +49,8 @@ TRANSCRIPT = fields(
 )
 
 
-@dataclass(frozen=True)
-class SavedRound:
+@dataclass(frozen=True, repr=False)
+class SavedRound(ShortRepr):
     """One round.
 
     Attributes:
@@ -109,8 +110,8 @@ class SavedRound:
         return {c: Batch(t["x"], t["y"], masks.get(c, {})) for c, t in _by_client("batch", self.truth).items()}
 
 
-@dataclass(frozen=True)
-class Transcript:
+@dataclass(frozen=True, repr=False)
+class Transcript(ShortRepr):
     """What crossed the wires of a run, in the rounds that were written down.
 
     Attributes:

@@ -150,10 +150,33 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"lr": 0.1}, "allowed: with local_epochs"),
         ({"local_epochs": 2}, "which needs lr"),
         ({"labels": [1, 2]}, r"labels have the shape \[2\], allowed: \[1\]"),
-        ({"input_shape": (1, 9, 9)}, "it does not take inputs of shape"),
-        ({"n_classes": 4}, r"gives \[2, 10\], allowed: \[2, 4\]"),
+        ({"input_shape": (1, 9, 9)}, r"it does not take inputs \[n, 1, 9, 9\]"),
+        ({"n_classes": 4}, r"a tensor \[2, 10\] .*, allowed: a tensor \[2, 4\]"),
         ({"gradients": []}, "gradients are 0 tensors, allowed: 4"),
         ({"gradients": {"a": torch.zeros(1)}}, "differ in 1.bias"),
+        ({"gradients": None}, "gradients are None, allowed: a list"),
+        ({"gradients": {1: None}}, "differ in 1"),
+        ({"gradients": [None] * 4}, "the gradient of 1.weight: no numbers"),
+        ({"gradients": [torch.ones(32, 64) + 1j] * 4}, "complex numbers, allowed: real ones"),
+        ({"images": 0}, "images is 0, allowed: an integer, 1 or more"),
+        ({"images": 1.5}, "images is 1.5"),
+        ({"local_epochs": -1}, "local_epochs is -1, allowed: an integer, 0 or more"),
+        ({"local_epochs": 1, "lr": 0}, "lr is 0, allowed: a finite number above 0"),
+        ({"local_epochs": 1, "lr": torch.nan}, "lr is nan"),
+        ({"local_epochs": 1, "lr": "x"}, "lr is 'x'"),
+        ({"local_epochs": 1, "lr": 0.1, "images": 3, "batch_size": 2}, "a divisor of the 3 images"),
+        ({"labels": [10]}, "labels: classes from 10 to 10, allowed: 0 to 9"),
+        ({"labels": [0.5]}, "labels: float32 values, allowed: whole numbers"),
+        ({"labels": ["a"]}, "labels: no numbers"),
+        ({"input_shape": 64}, "input_shape is an int"),
+        ({"input_shape": (1, -8, 8)}, "a size of input_shape is -8"),
+        ({"n_classes": "10"}, "n_classes is '10'"),
+        ({"loss": "l1"}, "loss is 'l1', allowed: cross-entropy, mse, regression"),
+        ({"seed": -1}, "seed is -1, allowed: an integer from 0 to"),
+        ({"progress": 3}, "progress is an int"),
+        ({"attack": 3}, "option 'attack' is an int, allowed: a name"),
+        ({"samples": 3}, "samples is an int, allowed:"),
+        ({"samples": (torch.zeros(4, 3), torch.zeros(4))}, r"shapes \[4, 3\] and \[4\], allowed: \[k, 1, 8, 8\]"),
         ({"gradients": [torch.zeros(1)] * 4}, "has shape"),
         ({"gradients": [torch.full(s, torch.nan) for s in ((32, 64), (32,), (10, 32), (10,))]}, "not finite"),
     ],
@@ -164,6 +187,25 @@ def test_bad_input_is_told_in_one_line(changes: dict[str, Any], said: str) -> No
     given |= {"attack": "dlg"} | changes
     with pytest.raises(UserError, match=said):
         invert(model, **given)
+
+
+def test_arrays_and_lists_are_gradients_too() -> None:
+    model, (x, y) = dense(), digits(1)
+    gradient, names = gradient_of(model, x, y), [name for name, _ in model.named_parameters()]
+    same: dict[str, Any] = {"input_shape": (1, 8, 8), "n_classes": 10, "attack": "dlg", "iterations": 3}
+    wanted = invert(model, gradient, **same).images
+    for one in (tuple(g.numpy() for g in gradient), {n: g.tolist() for n, g in zip(names, gradient, strict=True)}):
+        assert torch.equal(invert(model, one, **same).images, wanted)
+
+
+def test_a_layer_is_a_model_whose_gradient_has_the_layer_s_names() -> None:
+    model, (x, y) = nn.Linear(64, 10), digits(1)
+    weight, bias = gradient_of(model, x.flatten(1), y)
+    same: dict[str, Any] = {"input_shape": (64,), "n_classes": 10, "attack": "idlg", "iterations": 3}
+    named = invert(model, {"bias": bias, "weight": weight}, **same)
+    around = invert(nn.Sequential(model), [weight, bias], **same)
+    assert torch.equal(named.images, around.images)
+    assert named.labels.tolist() == y.tolist()
 
 
 def test_what_cannot_be_read_says_why() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from fedarena.contracts.aggregator import Call, Wrapper
+import fedarena as fa
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, Wrapper
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -51,6 +53,30 @@ def test_integers_are_averaged_and_come_back_as_integers() -> None:
     assert made == {"steps": torch.tensor(4)}
 
 
+def test_arrays_of_integers_are_computed_as_floats() -> None:
+    whole = np.array([[1, 0], [2, 5]])
+    np.testing.assert_array_equal(aggregate("mean", whole, 0), [1.5, 2.5])
+    np.testing.assert_array_equal(aggregate("mean", whole.tolist(), 0), [1.5, 2.5])
+    assert aggregate("mean", [{"steps": np.array([3])}, {"steps": np.array([6])}], 0)["steps"].dtype == np.int64
+
+
+def test_a_class_is_a_rule_and_other_objects_are_refused() -> None:
+    class Middle(Aggregator):
+        def __call__(self, x: torch.Tensor, call: Call) -> Aggregate:
+            return Aggregate(x.median(0).values, None)
+
+    assert torch.equal(fa.aggregate(Middle, X, 2), X.median(0).values)
+    for other in (3, None, Middle(None), lambda x: x):
+        with pytest.raises(UserError, match=r"option 'rule' is .*, allowed: a name, or a subclass of Aggregator"):
+            fa.aggregate(other, X, 2)  # type: ignore[arg-type]
+
+
+def test_the_help_shows_arguments_defaults_and_an_example() -> None:
+    for function, words in ((fa.aggregate, "reference seed"), (fa.invert, "images labels samples lr seed")):
+        assert {*words.split()} <= {*inspect.signature(function).parameters}
+        assert f"fa.{function.__name__}(" in str(function.__doc__)
+
+
 def test_options_and_seed_act() -> None:
     assert not torch.equal(aggregate("multi-krum", X, 2, m=3), aggregate("multi-krum", X, 2, m=5))
     named = aggregate("nnm+multi-krum", X, 2, **{"multi-krum.m": 3})
@@ -73,15 +99,23 @@ def test_a_reference_is_what_the_server_s_data_give() -> None:
         ("dp-sgd+krum", X, 2, "allowed: an aggregation rule"),
         ("nnm", X, 2, "wraps a rule"),
         ("crum", X, 2, "unknown defense 'crum'"),
-        ("krum", X, 12, "f is 12, allowed: 0 to 11"),
+        ("krum", X, 12, "f is 12, allowed: an integer from 0 to 11"),
         ("krum", X, 5, "krum"),
         ("krum", X[0], 0, r"shape \[6\], allowed: \[n, d\]"),
         ("krum", [], 0, "uploads are empty"),
         ("krum", torch.full((5, 2), float("nan")), 1, "not finite"),
-        ("mean", [{"a": X[0]}, {"b": X[1]}], 0, "upload 1 has other names or shapes"),
+        ("median", X + 1j, 2, "complex numbers, allowed: real ones"),
+        ("median", X > 0, 2, "truth values, allowed: numbers"),
+        ("median", "abc", 0, "uploads are a str"),
+        ("median", None, 0, "uploads are None"),
+        ("median", ["a", "b"], 0, r"uploads\[0\]: no numbers"),
+        ("median", [[1.0, 2.0], [3.0]], 0, r"uploads\[1\] has other names or shapes"),
+        ("median", [{}, {}], 0, "has no numbers"),
+        *(("median", X, f, f"f is {f!r}, allowed: an integer from 0 to 11") for f in ("2", None, 1.5, True)),
+        ("mean", [{"a": X[0]}, {"b": X[1]}], 0, r"uploads\[1\] has other names or shapes"),
     ],
 )
-def test_bad_input_is_told_in_one_line(rule: str, uploads: Any, f: int, said: str) -> None:
+def test_bad_input_is_told_in_one_line(rule: str, uploads: Any, f: Any, said: str) -> None:
     with pytest.raises(UserError, match=said):
         aggregate(rule, uploads, f)
 

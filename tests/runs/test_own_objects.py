@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,11 +124,12 @@ def test_a_factory_and_a_card_are_taken_too() -> None:
     [
         (
             {"defense": 3},
-            "option 'defense' is a int, allowed: a name, or a subclass of Defense, Aggregator or SecureSum",
+            "option 'defense' is an int, allowed: a name, or a subclass of Defense, Aggregator or SecureSum",
         ),
         ({"attack": MyMedian}, "option 'attack' is a"),
         ({"dataset": [1, 2]}, "option 'dataset' is a list"),
-        ({"model": 3}, "option 'model' is a int"),
+        ({"dataset": (1,)}, "option 'dataset' is a tuple"),
+        ({"model": 3}, "option 'model' is an int"),
         ({"defense": Card(name="krum", kind="aggregator", title="x", target=MyMedian)}, "is claimed by fedarena"),
         ({"defense": MyMedian, "jobs": 2}, "option 'jobs' is 2, allowed with objects of your own: 1"),
     ],
@@ -135,3 +137,64 @@ def test_a_factory_and_a_card_are_taken_too() -> None:
 def test_other_objects_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(fa.UserError, match=said):
         fa.run(**{"defense": "fedavg", "attack": "dlg", **given})
+
+
+class Silent(nn.Linear):
+    def forward(self, x: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (nn.Linear(9, 4), r"linear, which fails: .*9x4.* allowed: one that takes inputs \[n, 1, 8, 8\]; nn.Flatten"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), r"a tensor \[2, 4\] .* allowed: a tensor \[2, 10\]"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double(), "same dtype"),
+        (nn.Flatten(), "has no parameters"),
+        (Silent(64, 10), r"makes None of inputs \[2, 1, 8, 8\]"),
+        (lambda input_shape, n_classes: None, "function made None, allowed: an nn.Module"),
+        (lambda input_shape, n_classes: nn.Linear, "function made a type, allowed: an nn.Module"),
+        (lambda: nn.Linear(64, 10), r"function of \(\), allowed: one of \(input_shape, n_classes\)"),
+        (lambda input_shape, n_classes: 1 / 0, r"ZeroDivisionError.*test_own_objects.py"),
+        (partial(nn.Linear, 64), "partial, which fails"),
+    ],
+)
+def test_models_that_do_not_fit_are_refused_in_one_line(model: Any, said: str) -> None:
+    with pytest.raises(fa.UserError, match=f"^option 'model' is .*{said}") as told:
+        fa.run("fedavg", "dlg", model=model, rounds=2)
+    assert "\n" not in str(told.value)
+
+
+def rows(n: int = 60) -> tuple[Any, Any]:
+    return np.random.default_rng(0).random((n, 4)).astype(np.float32), np.arange(n) % 3
+
+
+def test_a_layer_is_a_model_where_its_inputs_fit() -> None:
+    options: dict[str, Any] = {"dataset": rows(), "rounds": 2, "party": "server", "form": "paper"}
+    alone = fa.run("fedavg", "last-layer-label", model=nn.Linear(4, 3), **options)
+    named = fa.run("fedavg", "last-layer-label", model=nn.Sequential(nn.Linear(4, 3)), **options)
+    assert metrics(alone) == metrics(named)
+
+
+X, Y = rows()
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "said"),
+    [
+        (np.where(X > 0.9, np.nan, X), Y, "inputs: values that are not finite"),
+        (X + 1j, Y, "inputs: complex numbers"),
+        (X * 300, Y, "x_train holds values from .*, expected 0 to 1"),
+        (X.astype(str), Y, "inputs: no numbers"),
+        (X, Y + 0.5, "classes: float64 values, allowed: whole numbers"),
+        (X, Y - 1, "classes from -1 to 1, allowed: 0 or more"),
+        (X, Y * 10**9, "up to 2000000000, allowed for 60 samples: 1 to 59"),
+        (X, Y * 0, "up to 0, allowed for 60 samples"),
+        (X, Y[1:], r"shapes \[60, 4\] and \[59\]"),
+        (X[:0], Y[:0], r"shapes \[0, 4\] and \[0\]"),
+        (X[:3], Y[:3], "3 samples, allowed: at least 5"),
+    ],
+)
+def test_arrays_that_are_no_data_set_are_refused(x: Any, y: Any, said: str) -> None:
+    with pytest.raises(fa.UserError, match=f"data ?set.*{said}"):
+        fa.run("fedavg", "last-layer-label", dataset=(x, y), **SHORT)

@@ -9,6 +9,7 @@ from fedarena.board.gate.change import Change
 from fedarena.board.gate.contrast import Contrast
 from fedarena.board.gate.judge import Verdict
 from fedarena.board.gate.means import CellMean
+from fedarena.core.short_repr import ShortRepr
 from fedarena.core.text.numbers import plural
 
 REFERENCE = "FedAvg's accuracy"
@@ -65,8 +66,8 @@ class Item:
         return words
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(ShortRepr):
     """What became of everything on the base board.
 
     Attributes:
