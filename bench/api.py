@@ -367,7 +367,7 @@ def invert(
         input_shape: images [channels, height, width]. n_classes: outputs of the model.
         attack: one after images, by its name (`fa.methods("attack")`), or a class.
         images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
-        samples: (inputs [k, *input_shape], classes [k]) that the attacker has collected; None: it has no prior.
+        samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
         loss: cross-entropy, mse or regression.
         local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient. Without
             batch_size all images are one batch.
@@ -375,7 +375,7 @@ def invert(
         options: the attack's own, such as iterations=500 (`bench show NAME`).
 
     Returns:
-        The guess `images` [images, *input_shape], its `labels`, and the search's own distance `match`. Nothing is
+        The guess: its `images` and `labels`, and the search's own distance `match`. Nothing is
         compared with the truth; `fa.metrics.reconstruction` does that.
 
     Raises:

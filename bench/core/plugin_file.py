@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,8 @@ def claims_of(path: Path) -> tuple[Claim, ...]:
     try:
         tree = ast.parse(path.read_bytes(), str(path))
     except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        number = getattr(error, "lineno", None)  # none where the file is no text
+        line = "" if number is None else f", line {number}"
         raise UserError(f"option 'plugin' is {path.name}{line}: {getattr(error, 'msg', error)}") from None
     except OSError as error:
         raise UserError(f"option 'plugin' is {path}, which cannot be read: {error.strerror}") from None
@@ -89,8 +91,11 @@ def _require_own_name(path: Path) -> None:
     """Raise UserError where the file's name is no module's, or another module's."""
     spec = find_spec(path.stem) if path.stem.isidentifier() else None
     if spec is None or spec.origin is None or Path(spec.origin).resolve() != path:
+        name = re.sub(r"\W|^(?=\d)", "_", path.stem) if spec is None else f"my_{path.stem}"
         why = "another module has this name" if spec is not None else "it is no name of a module"
-        raise UserError(f"option 'plugin' is {path.name}, which cannot be imported: {why}")
+        raise UserError(
+            f"option 'plugin' is {path.name}, which cannot be imported: {why}, rename it, such as {name}.py"
+        )
 
 
 def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:

@@ -147,7 +147,9 @@ class Registry:
             return from_library(name)
         if name in self._collisions:
             claims = " and ".join(f"{e.origin} ({e.target})" for e in self._collisions[name])
-            raise UserError(f"{self.kind} '{name}' is claimed by {claims}: uninstall one of them")
+            files = {claim.file for claim in plugin_file.claims()} & {e.origin for e in self._collisions[name]}
+            mend = f"choose another name in {min(files)}" if files else "uninstall one of them"
+            raise UserError(f"{self.kind} '{name}' is claimed by {claims}: {mend}")
         if name not in self._entries:
             raise UserError(f"unknown {self.kind} {name!r}{did_you_mean(name, self._entries, self.aliases())}")
         return self._entries[name]

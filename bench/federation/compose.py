@@ -20,7 +20,7 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.did_you_mean import did_you_mean
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
 from fedarena.core.options import parse_options
 from fedarena.core.threat import Knowledge
 from fedarena.federation.foreign_attack import ForeignPoisoning, class_of
@@ -247,6 +247,8 @@ def make_poisoning(spec: MethodSpec, knowledge: AttackerKnowledge) -> Poisoning:
 
 
 def _split(text: str, kind: str) -> list[str]:
+    if not isinstance(text, str):
+        raise UserError(f"option '{kind}' is {type_of(text)}, allowed: NAME or NAME+NAME")
     names = [name.strip() for name in text.split("+")]
     if not all(names):
         raise UserError(f"option '{kind}' is '{text}', which is not NAME or NAME+NAME")

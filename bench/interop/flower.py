@@ -22,9 +22,10 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Call
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, type_of
+from fedarena.core.given import integer
 from fedarena.core.options import to_text
-from fedarena.core.rng import Rng
+from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 from fedarena.federation import compose
@@ -57,7 +58,8 @@ class RuleStrategy(FedAvg):  # type: ignore[misc]  # flwr is optional, so its ty
         self, rule: str, f: int, *, seed: int = 0, options: Mapping[str, Any] | None = None, **flower: Any
     ) -> None:
         super().__init__(**flower)
-        self.rule, self.f, self.seed = rule_by_name(rule, options or {}), f, seed
+        self.rule, self.f = rule_by_name(rule, options or {}), integer("f", f, 0)
+        self.seed = integer("seed", seed, 0, LARGEST_SEED)
         if self.rule.auxiliary:
             raise UserError(f"rule '{rule}' compares with an upload of the server's own data, which no strategy has")
         self.memory: Tensors = {}
@@ -82,7 +84,7 @@ class RuleStrategy(FedAvg):  # type: ignore[misc]  # flwr is optional, so its ty
             return None, {}
         # The order in which clients answer changes from run to run.
         results = sorted(results, key=lambda result: (len(result[0].cid), result[0].cid))
-        self.rule.check(len(results), self.f)
+        self.rule.check(len(results), integer("f", self.f, 0, len(results) - 1))
         models = [parameters_to_ndarrays(one.parameters) for _, one in results]
         x = torch.stack([torch.cat([_flat(w - v) for w, v in zip(self.sent, m, strict=True)]) for m in models])
         call = Call(
@@ -114,6 +116,7 @@ def poison_mod(attack: str, *, corrupted: Collection[int] | None = None, seed: i
     Raises:
         UserError: an unknown attack or option, or an attack that needs more than one client's own upload.
     """
+    first = integer("seed", seed, 0, LARGEST_SEED)
     spec = compose.parse_attack(attack, {name: to_text(value) for name, value in options.items()})
     kind = compose.attack_class(spec)
     if not issubclass(kind, Poisoning):
@@ -123,7 +126,9 @@ def poison_mod(attack: str, *, corrupted: Collection[int] | None = None, seed: i
     refusal = f"attack {attack} cannot be a Flower client's"
     if "own" not in compose.knowledge_levels(spec) or getattr(spec.options, "tune", None):
         raise UserError(f"{refusal}: it needs more than the client's own upload")
-    mod = PoisonMod(spec, None if corrupted is None else frozenset(corrupted), seed)
+    if not isinstance(corrupted, Collection | None):
+        raise UserError(f"corrupted is {type_of(corrupted)}, allowed: the partition ids of the clients that poison")
+    mod = PoisonMod(spec, None if corrupted is None else frozenset(corrupted), first)
     try:
         made = mod.attack()
         why = made.applies()

@@ -63,7 +63,7 @@ COPIES = Card(
     url="https://arxiv.org/abs/2002.09843",
     equations="not in the paper: what the released code for Bank Marketing does by mistake with three clients or more",
     departures=(
-        "Client i of n is to start at row i·⌊N/n⌋. The code takes for N the number of keys of a dictionary, 2: with "
+        "Client i of n is to start at row i·⌊N/n⌋. The code takes for N the number of keys of a dictionary, 2. With "
         "n ≥ 3 every client starts at row 0, and with n = 2 the second starts one row after the first.",
         "The code takes the rows in the order of its file, and one row less, ⌊N/n⌋ − 1; here they are shuffled.",
     ),
@@ -84,7 +84,7 @@ DIRICHLET = Card(
     departures=(
         "The paper draws a mix of classes for each client, all clients of one size. Here, as in Yurochkin et al. "
         "(2019) and most later benchmarks, a mix of clients is drawn for each class, which makes sizes unequal too. "
-        "balanced=true is what the code of Yurochkin et al. does, and what Flower does unless told otherwise.",
+        "The code of Yurochkin et al. does what balanced=true does, and so does Flower unless told otherwise.",
     ),
 )
 

@@ -73,7 +73,7 @@ CARD = Card(
         "The released code shares no perturbations and masks nothing; here both ends expand the server's seed, as the "
         "paper says. The code's form is perturbations=client, for which a client sends its seed along.",
         "The paper deploys an average of W with decay 0.995, its code a far shorter one, because the library that it "
-        "uses warms the decay up: ema_warmup is on by default, off gives the paper's words.",
+        "uses warms the decay up. This is ema_warmup, on by default; off gives the paper's words.",
         "The released code shortens every estimate to a largest entry of 0.3, which the paper does not say: clip=0.3.",
         "The mask of Algorithm 1 has no index for round and difference; one mask for all K would cancel when they are "
         "subtracted, so it is drawn for each.",

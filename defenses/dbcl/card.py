@@ -32,12 +32,12 @@ CARD = Card(
     equations="Section 4.2, Eq. 2; Appendix B.1 (dense) and B.2 (convolutional); estimators of Section 6.3",
     departures=(
         "The authors' code gives clients the full W and sketches inside the layer; here W·S crosses the wire.",
-        "The authors' code uses a balanced hash (every bucket holds ⌊d/s⌋ coordinates), the paper a CountSketch: "
-        "the code's is the default, because networks train with it nearly as without sketches; the paper's, with which "
+        "The authors' code uses a balanced hash (every bucket holds ⌊d/s⌋ coordinates), the paper a CountSketch. "
+        "The code's is the default, because networks train with it nearly as without sketches. The paper's, with which "
         "they do not, is hash=countsketch.",
         "The authors' local optimiser is Adam with an oscillating learning rate; here any of sgd, momentum, adam, "
-        "constant rate. "
-        "hash=gaussian has no local Adam, which steps entry by entry of W, out of the row space of Sᵀ.",
+        "constant rate. With hash=gaussian there is no local Adam, which steps entry by entry of W, out of the row "
+        "space of Sᵀ.",
         "Corollary 3, Ω(d/s)·‖W Vᵀ‖² for independent entries, holds for entries of mean zero alone. Its last step "
         "takes ‖W Vᵀ‖² to be of order d; it is of order d² otherwise (tests/defenses/dbcl/test_sketch.py).",
     ),

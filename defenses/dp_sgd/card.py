@@ -114,8 +114,8 @@ CARD = Card(
     departures=(
         "Every client runs the algorithm by itself and adds its own noise; no server is trusted with a gradient.",
         "σ is the smallest that reaches ε by Rényi accounting or by privacy loss distributions (PLD), whichever needs "
-        "less noise, in place of the moments accountant. accounting=renyi takes Rényi accounting alone. `guarantees` "
-        "names which of them σ comes from.",
+        "less noise, in place of the moments accountant. With accounting=renyi it is Rényi accounting alone. In a "
+        "record `guarantees` names which of them σ comes from.",
     ),
     check="σ of the two-stage paper's 15 settings to 0.01 % with search=code, to 6 % with accounting=renyi: "
     "tests/defenses/dp_sgd/test_accountant.py; ε from below, by canaries: tests/defenses/dp_sgd/test_audit.py",

@@ -72,7 +72,7 @@ CARD = Card(
         "The server's samples are removed from the clients' shards; in the code they are not.",
     ),
     check="σ of the paper's 15 settings to 0.01 % with search=code, to 6 % with search=exact: "
-    "tests/defenses/dp_sgd/test_accountant.py; Figure 1, label flipping by 60 %, Fashion-MNIST, ε = 2: .80 in the "
+    "tests/defenses/dp_sgd/test_accountant.py. Figure 1, label flipping by 60 %, Fashion-MNIST, ε = 2: .80 in the "
     "authors' logs: bench reproduce two-stage/figure1",
     facts=(
         ("down", "W"),

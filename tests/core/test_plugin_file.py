@@ -82,7 +82,7 @@ def test_a_name_that_is_taken_is_claimed_twice(tmp_path: Path) -> None:
     path = saved(tmp_path, RULE.replace('"first"', '"krum"'))
     plugin_file.use([str(path)])
     registry.registries.cache_clear()
-    with pytest.raises(UserError, match=r"claimed by fedarena .* and my_first.py"):
+    with pytest.raises(UserError, match=r"claimed by fedarena .* and my_first.py.*: choose another name in my_first"):
         registry.find("aggregator", "krum")
 
 
@@ -142,8 +142,10 @@ def test_a_record_names_the_user_s_own_line(
     [
         ("my_first.py", "x = (\n", "my_first.py, line 1: '(' was never closed"),
         ("my_first.py", "x = 1\n", "my_first.py, which has no card"),
-        ("my-first.py", RULE, "my-first.py, which cannot be imported: it is no name of a module"),
-        ("torch.py", RULE, "torch.py, which cannot be imported: another module has this name"),
+        ("my-first.py", RULE, "it is no name of a module, rename it, such as my_first.py"),
+        ("1st.py", RULE, "it is no name of a module, rename it, such as _1st.py"),
+        ("torch.py", RULE, "torch.py, which cannot be imported: another module has this name, rename it"),
+        ("my_first.py", "\0", "option 'plugin' is my_first.py: source code"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(

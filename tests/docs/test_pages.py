@@ -26,7 +26,7 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
             assert heading in {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}, heading
 
 
-@pytest.mark.parametrize("page", [README, *DOCS], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [README, *DOCS, *GENERATED], ids=lambda page: page.stem)
 def test_no_sentence_is_long(page: Path) -> None:
     assert [sentence for sentence in sentences(page) if len(sentence.split()) > MOST_WORDS] == []
 

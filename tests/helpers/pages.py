@@ -50,9 +50,9 @@ def in_tables(page: Path) -> list[str]:
 
 
 def sentences(page: Path) -> Iterator[str]:
-    """The sentences of its text: without code, tables, links' targets and pictures."""
+    """The sentences of its text, up to their full stops: without code, tables, links' targets and pictures."""
     text = re.sub(r"```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(?:    .*|\|.*|#.*|!\[.*)$", "", text, flags=re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "Code", text))
     for paragraph in re.split(r"\n\s*\n|^\s*- ", text, flags=re.MULTILINE):
-        yield from filter(None, (s.strip() for s in re.split(r"(?<=[.:;?!])\s+(?=[A-Z(\[*])|:\s|;\s", paragraph)))
+        yield from filter(None, (s.strip() for s in re.split(r"(?<=[.?!])\s+(?=[A-Z(\[*])", paragraph)))

@@ -112,6 +112,17 @@ def test_a_strategy_refuses_what_it_cannot_do() -> None:
         RuleStrategy("crum", 2)
     with pytest.raises(fa.UserError, match="aggregator krum: 12 uploads a round of which 6"):
         aggregated(RuleStrategy("krum", 6), UPDATES)
+    with pytest.raises(fa.UserError, match="f is 12, allowed: an integer from 0 to 11"):
+        aggregated(RuleStrategy("mean", 12), UPDATES)
+    for f in (-1, "2", None, 1.5):
+        with pytest.raises(fa.UserError, match=f"f is {f!r}, allowed: an integer, 0 or more"):
+            RuleStrategy("krum", f)  # type: ignore[arg-type]
+    with pytest.raises(fa.UserError, match="seed is -1, allowed: an integer from 0"):
+        RuleStrategy("krum", 2, seed=-1)
+    with pytest.raises(fa.UserError, match=r"is an int, allowed: NAME or NAME\+NAME"):
+        RuleStrategy(3, 2)  # type: ignore[arg-type]
+    with pytest.raises(fa.UserError, match="corrupted is an int, allowed: the partition ids"):
+        poison_mod("sign-flip", corrupted=3)  # type: ignore[arg-type]
 
 
 # -- the mod -------------------------------------------------------------------------------------------

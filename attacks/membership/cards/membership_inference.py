@@ -42,7 +42,7 @@ CARD = Card(
     departures=(
         "Each candidate is one query; the authors also query flipped and shifted copies of images.",
         "Shadows are trained on bootstrap samples of four fifths of what the attacker holds, as many as the clients "
-        "hold together, and never on a candidate; the authors' shadows hold half of all samples, candidates among "
+        "hold together, and never on a candidate. The authors' shadows hold half of all samples, candidates among "
         "them. Where the attacker holds less than the clients, a shadow sees fewer distinct samples than the target.",
         "16 shadows and one variance for all candidates; the authors train 64 to 256, find that fewer than 64 need "
         "the common variance, and use one for each candidate with more: variance=example.",

@@ -40,7 +40,7 @@ CARD = Card(
     "0.01 and a quarter of poisoned samples as in the authors' config.yaml",
     departures=(
         "The paper optimises the trigger in each attacked round for the round's model. Here it is made once, before "
-        "the first round, for a model that the colluders train on their own: success is counted on inputs that exist "
+        "the first round, for a model that the colluders train on their own. Success is counted on inputs that exist "
         "before the run, so that the attacked and the honest model are shown the same.",
         "The model that unlearns is made anew every 10 steps; the authors' code does it in every step.",
         "A step of the patch uses all of the colluders' samples (at most 512), the authors' one batch of 64.",

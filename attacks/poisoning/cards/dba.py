@@ -31,7 +31,7 @@ CARD = Card(
     authors="Xie, Huang, Chen, Li",
     year=2020,
     url="https://openreview.net/forum?id=rkgyS0VFvr",
-    equations="Section 2.2, the decomposition of the global trigger; the defaults are those of the authors' "
+    equations="Section 2.2, the decomposition of the global trigger. The defaults are those of the authors' "
     "utils/mnist_params.yaml: bars of 1×4 pixels at rows 0 and 3, columns 0 and 6 of 28×28; target 2; 20 of 64 samples",
     departures=(
         "Exactly 20 samples of 64 are poisoned by the authors; here each one with probability 20/64.",

@@ -34,8 +34,8 @@ CARD = Card(
         "With start=1 it would never attack, so it is not applicable.",
     ),
     check="Table 5, label flipping by 60 %, MNIST, ε = 2: the two-stage protocol stays at .96 for TTBB 0 to 0.8; "
-    "here at .88 to .92 (bench reproduce two-stage/table5); "
-    "tests/attacks/poisoning/test_delayed.py holds it to its definition",
+    "here at .88 to .92 (bench reproduce two-stage/table5). A test holds it to its definition: "
+    "tests/attacks/poisoning/test_delayed.py",
     facts=(
         ("knows", "what the attack inside knows; omniscient: also the honest uploads that it copies while it waits"),
         ("tunes", "start, after the attack inside has chosen its strength"),

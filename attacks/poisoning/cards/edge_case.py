@@ -34,7 +34,7 @@ CARD = Card(
         "The paper takes its tail from another data set (Ardis, Southwest airplanes). Here it is the share of the "
         "source's samples that lie farthest from the mean of the colluders' own samples of the class, in pixels.",
         "In digit-domains, of the farthest tenth of the training samples of class 7, 57 % are from USPS and 18 % from "
-        "digits, which have 9 % and 2 % of the class: they stand for the paper's digits of another origin.",
+        "digits, which have 9 % and 2 % of the class. They stand for the paper's digits of another origin.",
         "Honest clients may hold samples of the tail, too, with the right label.",
         "The projection onto a ball around the broadcast (PGD) is an option of the wrapper: model-replacement+"
         "edge-case with ball.",

@@ -28,9 +28,8 @@ CARD = Card(
     options=Options,
     equations="order=random after implementations by others; order=reversed is this project's",
     departures=(
-        "Not from a paper. Implementations by others take the signs of the mean and do not scale; here each colluder "
-        "takes the signs and "
-        "the length of its own honest upload, which the norm filter of the rule lets pass.",
+        "Not from a paper. Implementations by others take the signs of the mean and do not scale. Here each colluder "
+        "takes the signs and the length of its own honest upload, which the norm filter of the rule lets pass.",
     ),
     check="norm and signs of an honest upload, and the smallest inner product of all orders: "
     "tests/attacks/poisoning/test_signguard_tailored.py",

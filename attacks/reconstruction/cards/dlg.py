@@ -34,7 +34,7 @@ CARD = Card(
         "Any observation is matched, not only gradients: the distance is taken through what the observation simulates.",
         "The distance is divided by the squared norm of what was observed, which makes one tolerance fit all.",
         "L-BFGS with a line search from several starts at once, which race (the better half goes on after 100, 200 and "
-        "400 iterations) and give up when they stall; the authors run one start at fixed step 1.",
+        "400 iterations) and give up when they stall. The authors run one start at fixed step 1.",
         "A protocol may offer a rougher simulator to begin with; then the best start continues with the exact one.",
         "Starts are dark, uniform on [0, 0.1]; the authors' are N(0, 1): init=normal.",
         "The adaptive form searches for likely images under the distribution of samples of the attacker's own "

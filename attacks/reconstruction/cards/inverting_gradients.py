@@ -60,10 +60,10 @@ CARD = Card(
         "Any observation is matched, through what it simulates, not only gradients and updates.",
         "2,400 iterations, for a CPU; the authors' library takes 4,800 by default, their script 24,000.",
         "Pixels lie in [0, 1]; the authors' are divided by the data set's standard deviation, so that the same "
-        "learning rate is a longer step here. τ is 1e-3, which did better here than their 1e-1 (library) and 1e-2.",
+        "learning rate is a longer step here. Their τ is 1e-1 (library) or 1e-2; here 1e-3, which did better.",
         "Options beyond the paper, unused by default: the decay of the learning rate, ReLUs and max pooling that are "
-        "rounded off less and less, a total variation of colours, which the authors' later library has, and L-BFGS at "
-        "the end.",
+        "rounded off less and less, a total variation of colours, and L-BFGS at the end. The authors' later library "
+        "has that total variation, too.",
         "Labels are inferred from the output layer's bias, batches too; the authors take them as known.",
     ),
     check="Section 5: single images come back from a convolutional network: bench reproduce inversion/images",

@@ -44,13 +44,13 @@ CARD = Card(
         "paper gives no detail. He et al. subsample and fill up with zeros on CIFAR-10.",
         "PBPFL's paper says that skip connections are concatenated (Figure 2) and gives no widths; its code adds. "
         "With skip=concat, the n blocks of a stage of width w add w channels together, ⌊(i+1)w/n⌋ − ⌊iw/n⌋ by block "
-        "i, so that channels go 16 → 32 → 64 → 128; the first convolution of a block has w channels.",
+        "i, so that channels go 16 → 32 → 64 → 128. The first convolution of a block has w channels.",
         "The last convolution of a block starts `branch_scale` times as large as `init` says; PBPFL's code starts it "
         "at factor 1.",
     ),
     check="270,896, 464,432 and 851,504 parameters on 3x32x32 inputs and 10 classes at depth 20, 32 and 56 with "
-    "skip=add (He et al., Table 6: 0.27 M, 0.46 M, 0.85 M; PBPFL's 0.85 MB of ResNet56 are millions of parameters, "
-    "3.4 MB as 32-bit numbers): tests/models/test_resnet.py",
+    "skip=add (He et al., Table 6: 0.27 M, 0.46 M, 0.85 M): tests/models/test_resnet.py. PBPFL's 0.85 MB of ResNet56 "
+    "are millions of parameters, 3.4 MB as 32-bit numbers",
     facts=(
         ("skip=concat", "247,744, 391,888 and 680,176 parameters at depth 20, 32 and 56"),
         (

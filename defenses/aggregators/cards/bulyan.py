@@ -15,7 +15,7 @@ CARD = Card(
         "Bulyan(A) with A = Krum: θ = n − 2f selections, then the mean of the β = θ − 2f values closest to the median"
     ),
     departures=(
-        "Krum's neighbourhood among k rows left is k − f − 2, but at least 1: the paper's last selections are from as "
+        "Krum's neighbourhood among k rows left is k − f − 2, but at least 1. The paper's last selections are from as "
         "few as 2f + 1 rows, where Krum has none for f = 1.",
         "The median of an even number of values is the mean of the two middle ones.",
     ),

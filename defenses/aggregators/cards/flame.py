@@ -35,9 +35,9 @@ CARD = Card(
         "of that matrix as points and measures Euclidean distances between those.",
         "min_samples counts as in the hdbscan package, which zhmzm/FLAME and FLPoison use: without the row itself. "
         "scikit-learn counts it, so FL-Byzantine-Library's min_samples 1 is 0 here.",
-        "λ differs between implementations: 0.001 in zhmzm/FLAME (--noise), the default here; 1.2e-5 in FLPoison, "
-        "times the standard deviation of each tensor's weights as well; √(2 ln(1.25/δ))/ε = 0.00104 in "
-        "FL-Byzantine-Library (ε = 3000, δ = 0.01). The option takes any.",
+        "λ differs between implementations: 0.001 in zhmzm/FLAME (--noise), the default here, and 1.2e-5 in "
+        "FLPoison, times the standard deviation of each tensor's weights as well. FL-Byzantine-Library has "
+        "√(2 ln(1.25/δ))/ε = 0.00104 (ε = 3000, δ = 0.01). The option takes any.",
         "Where HDBSCAN finds no cluster all uploads stay, as in zhmzm/FLAME.",
     ),
     check=(

@@ -39,8 +39,9 @@ CARD = Card(
         "Where too few would be left for the inner rule, nobody is left out.",
     ),
     check=(
-        "no number of the paper; tests/defenses/aggregators holds its Hessian to BFGS updates of a full matrix, its "
-        "groups to all partitions, and the rule to the algorithm written with loops over rounds with absent clients"
+        "no number of the paper. A test in tests/defenses/aggregators holds its Hessian to BFGS updates of a full "
+        "matrix, its groups to all partitions, and the rule to the algorithm written with loops over rounds with "
+        "absent clients"
     ),
     facts=(
         ("wraps", "another rule, which gets the uploads that stay"),

@@ -30,9 +30,9 @@ CARD = Card(
     departures=(
         "All coordinates count: the paper's filter of indicative features of the output layer is left out. The "
         "released code has it switched off by default.",
-        "Algorithm 1 adds Σ α_i Δ_i without dividing. Here it is divided, so that the learning rate keeps its meaning: "
-        "by Σ α_i, as FL-Byzantine-Library does, or with divide=clients by n, so that α_i is a factor on a "
-        "client's share of a mean.",
+        "Algorithm 1 adds Σ α_i Δ_i without dividing. Here it is divided, so that the learning rate keeps its "
+        "meaning: by Σ α_i, as FL-Byzantine-Library does. With divide=clients it is divided by n, so that α_i is a "
+        "factor on a client's share of a mean.",
         "Where all histories are alike, all weigh the same: the released code divides by 0 there. Where none of a "
         "round's participants has a weight, they weigh the same.",
         "The released code cuts uploads to length 1 before it adds them to the history, and adds 1e-5 to the largest "
@@ -40,8 +40,8 @@ CARD = Card(
         "rounds.",
     ),
     check=(
-        "no number of the paper; tests/defenses/aggregators holds it to Algorithm 1 written with loops over rounds "
-        "with absent clients, and shows on 20 clients with digits what it stops and what it does not"
+        "no number of the paper. A test in tests/defenses/aggregators holds it to Algorithm 1 written with loops over "
+        "rounds with absent clients. Another shows on 20 clients with digits what it stops and what it does not"
     ),
     facts=(
         ("needs", "clients that differ; f is not used"),

@@ -38,8 +38,8 @@ CARD = Card(
     url="https://eprint.iacr.org/2017/281",
     equations="Figure 4, rounds 0, 1, 2 and 4",
     departures=(
-        "Honest-but-curious server: round 3 of Figure 4 (signed agreement on who is alive) and the signatures of "
-        "rounds 0 and 1 are left out, so that a server could put its own keys in place of clients'.",
+        "The server is honest but curious. Round 3 of Figure 4 (signed agreement on who is alive) and the signatures "
+        "of rounds 0 and 1 are left out, so that a server could put its own keys in place of clients'.",
         "The floats' step is a power of two and follows from a public bound, so that sums are exact.",
         "Keys, shares and masks come from the trial's seed, so that runs can be replayed; a deployment draws them from "
         "the operating system.",
