@@ -77,20 +77,23 @@ def _rows(name: str, uploads: Uploads) -> tuple[Tensor, tuple[tuple[int, ...], .
         raise UserError(f"{name} are {type_of(uploads)}, allowed: an array, a tensor, or a list of uploads")
     if not uploads:
         raise UserError(f"{name} are empty, allowed: at least one")
-    named = [one if isinstance(one, Mapping) else {"": one} for one in uploads]
-    parts = [{str(key): _real(f"{name}[{i}]", t) for key, t in one.items()} for i, one in enumerate(named)]
+    parts = [_named(f"{name}[{i}]", one) for i, one in enumerate(uploads)]
     shapes = {key: tuple(t.shape) for key, t in parts[0].items()}
-    if not any(t.numel() for t in parts[0].values()):
-        raise UserError(f"{name}[0] has no numbers, allowed: at least one")
     for i, one in enumerate(parts):
         if {key: tuple(t.shape) for key, t in one.items()} != shapes:
             raise UserError(f"{name}[{i}] has other names or shapes than {name}[0], allowed: the same in all")
     flat = torch.stack([torch.cat([one[key].flatten() for key in shapes]) for one in parts])
-    if isinstance(uploads[0], Mapping):
-        return flat, tuple(shapes.values())
-    if len(shapes[""]) != 1:
-        raise UserError(f"{name}[0] has the shape {list(shapes[''])}, allowed: [d]")
-    return flat, ()
+    return flat, tuple(shapes.values()) if isinstance(uploads[0], Mapping) else ()
+
+
+def _named(name: str, upload: Upload) -> dict[Any, Tensor]:
+    """An upload's tensors by their names; a vector has none. Raises UserError."""
+    parts = {key: _real(name, t) for key, t in (upload if isinstance(upload, Mapping) else {None: upload}).items()}
+    if not any(t.numel() for t in parts.values()):
+        raise UserError(f"{name} has no numbers, allowed: at least one")
+    if None in parts and parts[None].dim() != 1:
+        raise UserError(f"{name} has the shape {list(parts[None].shape)}, allowed: [d]")
+    return parts
 
 
 def _real(name: str, values: Any) -> Tensor:
