@@ -232,9 +232,6 @@ def _require_fit(task: Task) -> None:
         require_fit(task.model, task.input_shape, task.criterion.outputs)
     except UnusableLayer as error:
         raise UserError(f"model: its {error}") from None
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        shape = ", ".join(map(str, task.input_shape))
-        raise UserError(f"model: it does not take inputs [n, {shape}]: {str(error).splitlines()[0]}") from None
     if not task.layers:
         raise UserError("model: it has no dense or convolutional layer, allowed: one that ends in such a layer")
 

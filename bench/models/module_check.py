@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedarena.core.tensors import kind_of
+from fedarena.core.errors import UserError, describe
+from fedarena.core.tensors import kind_of, lacks_memory
 from fedarena.models.architecture import NORMS_ALLOWED, UnusableLayer, called
 
 SAMPLES = 2
@@ -27,11 +28,18 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
     """
     if next(module.parameters(), None) is None:
         raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
-    out = require_pure(module, input_shape)
+    inputs = f"inputs {[SAMPLES, *input_shape]}"
+    try:
+        out = require_pure(module, input_shape)
+    except Exception as error:  # it may be a user's, which fails in any way
+        if isinstance(error, UserError) or lacks_memory(error):
+            raise
+        flat = "; nn.Flatten() makes rows of images" if len(input_shape) > 1 else ""
+        told = f"{called('', module)} fails on {inputs}: {describe(error)}"
+        raise UnusableLayer(f"{told}, allowed: a module that takes them{flat}") from error
     if not isinstance(out, Tensor) or out.shape != (SAMPLES, outputs):
         raise UnusableLayer(
-            f"{called('', module)} makes {kind_of(out)} of inputs {[SAMPLES, *input_shape]}, allowed: a tensor "
-            f"{[SAMPLES, outputs]}"
+            f"{called('', module)} makes {kind_of(out)} of {inputs}, allowed: a tensor {[SAMPLES, outputs]}"
         )
 
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.core.errors import UserError, describe
+from fedarena.core.errors import UserError
 from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, find_device, to
+from fedarena.core.tensors import Tensors, find_device, lacks_memory, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, UnusableLayer, with_layer_names
@@ -26,15 +26,6 @@ from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
 from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Auxiliary, Batch, Task
-
-LACK_OF_MEMORY = (
-    "allocate memory",  # on a CPU: "can't allocate memory", "Cannot allocate memory"
-    "not enough memory",  # on a CPU of Windows
-    "out of memory",  # on a GPU
-    "Storage size calculation overflowed",  # more bytes than can be counted
-    "Overflow when unpacking long",  # a width beyond 64 bits
-)
-"""Texts of PyTorch's errors for a tensor that is too large; PyTorch has no class for them on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +229,7 @@ def _model(
 ) -> tuple[Task, Tensors]:
     """The public facts with the model, and its initial parameters. Raises UserError for a model that does not fit."""
     shape = tuple(data.x_train.shape[1:])
-    with _explained(spec, shape):
+    with _explained_lack_of_memory(spec):
         outputs = Criterion(spec.schedule.loss, data.n_classes).outputs
         try:
             made = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
@@ -260,18 +251,16 @@ def _model(
 
 
 @contextmanager
-def _explained(spec: ProblemSpec, shape: tuple[int, ...]) -> Iterator[None]:
-    """Replace an error of PyTorch or of a model by one that names the model and its options. Raises UserError."""
+def _explained_lack_of_memory(spec: ProblemSpec) -> Iterator[None]:
+    """Replace PyTorch's error by one that names the model and its options. Raises UserError."""
     try:
         yield
-    except UserError:
-        raise
-    except Exception as error:
+    except (MemoryError, RuntimeError, TypeError) as error:
+        if not lacks_memory(error):
+            raise
         usual, chosen = asdict(type(spec.model_options)()), asdict(spec.model_options)
         given = ", ".join(f"{name}={to_text(value)}" for name, value in chosen.items() if value != usual[name])
-        model = f"option 'model' is {spec.model}{f' with {given}' if given else ''}"
-        if isinstance(error, MemoryError) or any(words in str(error) for words in LACK_OF_MEMORY):
-            raise UserError(f"{model}, which does not fit in memory: use a smaller model") from None
-        flat = "; nn.Flatten() makes rows of images" if len(shape) > 1 else ""
-        inputs = f"inputs [n, {', '.join(map(str, shape))}]"
-        raise UserError(f"{model}, which fails: {describe(error)}, allowed: one that takes {inputs}{flat}") from error
+        raise UserError(
+            f"option 'model' is {spec.model}{f' with {given}' if given else ''}, which does not fit in memory: "
+            "use a smaller model"
+        ) from None

@@ -20,8 +20,9 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
-from fedarena.core.errors import UserError, type_of
+from fedarena.core.errors import UserError, describe, type_of
 from fedarena.core.given import Numbers, class_numbers, numbers
+from fedarena.core.tensors import lacks_memory
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, blank
 
@@ -84,12 +85,20 @@ ALLOWED = {
 }
 
 
-def _model(name: str, make: Callable[[tuple[int, ...], int], nn.Module]) -> Card:
+def _model(called: str, make: Callable[[tuple[int, ...], int], nn.Module]) -> Card:
     class Own(Architecture):
-        def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
-            return blank(lambda: make(input_shape, n_classes))
+        name = _kebab(called)
 
-    return Card(name=_kebab(name), kind="model", title="A module of this session", target=Own)
+        def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+            try:
+                return blank(lambda: make(input_shape, n_classes))
+            except Exception as error:  # a user's function may fail in any way
+                if isinstance(error, UserError) or lacks_memory(error):
+                    raise
+                told = f"option 'model' is {self.name}, which fails: {describe(error)}"
+                raise UserError(f"{told}, allowed: an nn.Module for ({input_shape}, {n_classes})") from error
+
+    return Card(name=Own.name, kind="model", title="A module of this session", target=Own)
 
 
 def _factory(make: Callable[..., nn.Module]) -> Callable[[tuple[int, ...], int], nn.Module]:

@@ -150,7 +150,7 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"lr": 0.1}, "allowed: with local_epochs"),
         ({"local_epochs": 2}, "which needs lr"),
         ({"labels": [1, 2]}, r"labels have the shape \[2\], allowed: \[1\]"),
-        ({"input_shape": (1, 9, 9)}, r"it does not take inputs \[n, 1, 9, 9\]"),
+        ({"input_shape": (1, 9, 9)}, r"fails on inputs \[2, 1, 9, 9\]: RuntimeError"),
         ({"n_classes": 4}, r"a tensor \[2, 10\] .*, allowed: a tensor \[2, 4\]"),
         ({"gradients": []}, "gradients are 0 tensors, allowed: 4"),
         ({"gradients": {"a": torch.zeros(1)}}, "differ in 1.bias"),

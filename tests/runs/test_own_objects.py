@@ -147,7 +147,7 @@ class Silent(nn.Linear):
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (nn.Linear(9, 4), r"linear, which fails: .*9x4.* allowed: one that takes inputs \[n, 1, 8, 8\]; nn.Flatten"),
+        (nn.Linear(9, 4), r"linear, whose forward .* fails on inputs \[2, 1, 8, 8\]: .*9x4.* allowed: .*; nn.Flatten"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), r"a tensor \[2, 4\] .* allowed: a tensor \[2, 10\]"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double(), "same dtype"),
         (nn.Flatten(), "has no parameters"),

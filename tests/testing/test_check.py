@@ -61,7 +61,7 @@ def test_classes_names_and_cards_are_taken() -> None:
         ("nowhere", {}, "unknown method 'nowhere'"),
         ("median", {"laws": ["all"]}, "unknown law 'all'"),
         ("flame", {"noise": -1.0}, "option 'noise' is -1.0, allowed: "),
-        (3, {}, "a method is a int, allowed: a card, a class, a name, or a file with cards"),
+        (3, {}, "a method is an int, allowed: a card, a class, a name, or a file with cards"),
         ("nowhere.py", {}, "option 'plugin' is .*nowhere.py, which cannot be read"),
     ],
 )
