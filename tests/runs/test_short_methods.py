@@ -151,7 +151,7 @@ class Bare(Aggregator):
             of_one_coordinate,
             r"rule of_one_coordinate \(test_short_methods.py:\d+\) returned a tensor \[4\], allowed: ",
         ),
-        (of_nothing, r"rule of_nothing \(test_short_methods.py:\d+\) returned NoneType, allowed: a tensor \[\d+\]"),
+        (of_nothing, r"rule of_nothing \(test_short_methods.py:\d+\) returned None, allowed: a tensor \[\d+\]"),
         (
             Bare,
             r"rule Bare.__call__ \(test_short_methods.py:\d+\) returned a tensor \[\d+\], allowed: an Aggregate",
