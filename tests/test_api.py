@@ -146,6 +146,7 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
         ({"progress": 3}, "option 'progress' is an int"),
         ({"rounds": 10**20}, "option 'rounds' is '1000.*', allowed: integers up to 9007199254740991"),
         ({"rounds": 1e20}, "option 'rounds' is '1e\\+20', allowed: integer"),
+        ({"jobs": 10**9}, "option 'jobs' is 1000000000, allowed: 1 to 10000"),
         ({"clients": 10**9}, "option 'clients' is 1000000000, allowed: 1 to 1000000"),
         ({"seeds": "-1"}, "option 'seeds' is -1"),
         ({"help": True}, "option 'help' is of commands"),

@@ -130,6 +130,18 @@ def read_seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
+MOST_JOBS = 10_000
+"""More worker processes than a cluster has cores."""
+
+
+def read_jobs(text: str) -> int:
+    """The number of worker processes. Raises UserError."""
+    jobs = read_integer("jobs", text, 1)
+    if jobs > MOST_JOBS:
+        raise UserError(f"option 'jobs' is {jobs}, allowed: 1 to {MOST_JOBS}")
+    return jobs
+
+
 NO_SECRET = "none"
 
 

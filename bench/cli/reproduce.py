@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.problem_args import add_data_dir, add_device, add_json, add_quiet, read_machine, read_seeds
+from fedarena.cli.problem_args import add_data_dir, add_device, add_json, add_quiet, read_jobs, read_machine, read_seeds
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
-from fedarena.problem.spec import read_integer
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.table import Table
 from fedarena.reproduce.tables import TABLES, table_of
@@ -156,7 +155,7 @@ def _read_order(args: argparse.Namespace) -> _Order:
     seeds, machine, out = read_seeds(args.seeds or "0"), read_machine(args), Path(args.out)
     if args.device != "cpu" and table.cpu_only:
         raise UserError(f"option 'device' is {args.device}, allowed for {args.table}: cpu: {table.cpu_only}")
-    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = usual_jobs(args.device) if args.jobs is None else read_jobs(args.jobs)
     pieces = [piece for piece in table.pieces if piece.startswith(args.only or "")]
     if not pieces:
         raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(table.pieces)}")

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.cli.problem_args import read_machine, read_seeds
+from fedarena.cli.problem_args import read_jobs, read_machine, read_seeds
 from fedarena.core.errors import UserError
-from fedarena.problem.spec import read_integer
 from fedarena.reproduce.machine import Machine
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def _read_order(args: argparse.Namespace) -> Order:
         raise UserError("option 'device' belongs to --all --measure, and nothing is measured")
     minutes = read_minutes(args.within)
     seeds = None if args.seeds is None else read_seeds(args.seeds)
-    jobs = usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = usual_jobs(args.device) if args.jobs is None else read_jobs(args.jobs)
     return Order(
         out=Path(args.out),
         report=Path(args.report or "reports/reproduction"),

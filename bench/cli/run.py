@@ -16,6 +16,7 @@ from fedarena.cli.problem_args import (
     add_quiet,
     add_secret,
     data_dir,
+    read_jobs,
     read_problem,
     read_secret,
     read_seeds,
@@ -24,7 +25,6 @@ from fedarena.cli.problem_args import (
 )
 from fedarena.core.errors import UserError
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
-from fedarena.problem.spec import read_integer
 
 if TYPE_CHECKING:
     from fedarena.federation.spec import GroupSpec, TranscriptFolder
@@ -124,7 +124,7 @@ def jobs_of(args: argparse.Namespace) -> int:
     """The number of worker processes. Raises UserError."""
     from fedarena.runs.executors import usual_jobs
 
-    return usual_jobs(args.device) if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    return usual_jobs(args.device) if args.jobs is None else read_jobs(args.jobs)
 
 
 def measure(groups: Sequence[GroupSpec], jobs: int, folder: Path | None, report: Report) -> list[GroupResult]:

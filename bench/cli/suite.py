@@ -19,11 +19,11 @@ from fedarena.cli.problem_args import (
     add_quiet,
     add_secret,
     data_dir,
+    read_jobs,
     read_secret,
     read_seeds,
 )
 from fedarena.core.errors import UserError
-from fedarena.problem.spec import read_integer
 
 if TYPE_CHECKING:
     from fedarena.records.store import Store
@@ -146,7 +146,7 @@ def measure(args: argparse.Namespace) -> tuple[Suite, Plan, Path, Outcome]:
     """Run what is missing of the suite. Raises UserError if no trial can be run."""
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
-    jobs = None if args.jobs is None else read_integer("jobs", args.jobs, 1)
+    jobs = None if args.jobs is None else read_jobs(args.jobs)
     from fedarena.cli.output.suite_progress import progress
     from fedarena.runs.executors import executor
     from fedarena.runs.suite.plan import require_trials

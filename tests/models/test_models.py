@@ -133,9 +133,7 @@ def test_defaults_lie_in_their_own_range(name):
     check_options(card.options(), name)
 
 
-@pytest.mark.parametrize(
-    "width", [10**12, 2**53 - 1]
-)  # beyond the bytes there are, and the countable ones
+@pytest.mark.parametrize("width", [10**12, 2**53 - 1])  # beyond the bytes there are, and the countable ones
 def test_a_model_that_does_not_fit_in_memory_is_told_by_its_options(width):
     spec = ProblemSpec(
         "digits",
