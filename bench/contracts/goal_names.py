@@ -26,13 +26,14 @@ GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
 
 JUDGE_VERSIONS: Mapping[str, int] = {
     "": 6,
-    "reconstruction": 3,
-    "labels": 4,
-    "membership": 3,
+    "reconstruction": 4,
+    "labels": 5,
+    "membership": 4,
     "training-membership": 2,
     "property": 2,
     "extraction": 2,
     "inversion": 2,
+    "estimate": 2,
 }
 """The version of how answers of a goal are judged, by goal, 1 for the others; "" stands for runs without an inference
 attack, poisoned or not.
@@ -52,4 +53,7 @@ that reads no upload knows which classes it holds itself.
 In version 5 a window of a poisoned run is as long as a tenth of the rounds, also where an attack says that it begins
 later, or the clean run learns late. In version 6 no word of an attack lowers the score that it leaves: a model that had
 not learned when the attack began cannot fall.
+
+Reconstructions and membership of version 4, labels of version 5 and estimates of version 2 are of a client that is
+drawn in each round, because a protocol may protect one client and no others.
 """

@@ -109,11 +109,14 @@ def as_batch(task: Task, x: Tensor, y: Tensor) -> Batch:
 
 
 def victim(seen: Seen, threat: Threat) -> int:
-    """The client whose upload server and eavesdropper attack: the first one that is not `threat.client`.
+    """The client whose upload server and eavesdropper attack: the one that was drawn, else the first one that is not
+    `threat.client`.
 
     The same client is among a malicious client's victims, so that parties are compared on the same data.
     Where only `threat.client` took part, it is the victim.
     """
+    if seen.victim is not None:
+        return seen.victim
     return next((c for c in seen.participants if c != threat.client), seen.participants[0])
 
 

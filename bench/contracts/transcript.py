@@ -30,7 +30,7 @@ class Round:
         mean: with secure aggregation, the mean that the server learned.
         averaged: the clients whose uploads make up the server's step, where these are not all `participants`: those in
             a secure sum, or the one whose upload a rule picked.
-        idle: the clients whose uploads would be the same with other samples, so that they tell nothing of these.
+        victim: the client whose upload is attacked; None where none was drawn.
     """
 
     index: int
@@ -44,7 +44,7 @@ class Round:
     wire: Tensor | None = None
     mean: Tensors | None = None
     averaged: tuple[int, ...] = ()
-    idle: tuple[int, ...] = ()
+    victim: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Seen:
         mean: with secure aggregation, the mean of the uploads of `averaged`. The server and an eavesdropper can compute
             it, since they read all messages.
         wire: with secure aggregation, each message, in the order of `participants`.
+        victim: the client whose upload is attacked by a party that sees several; None: the first that is not its own.
     """
 
     index: int
@@ -78,6 +79,7 @@ class Seen:
     mean: Tensors | None = None
     averaged: tuple[int, ...] = ()
     wire: Tensor | None = None
+    victim: int | None = None
 
 
 def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
@@ -107,6 +109,7 @@ def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) 
             mean=r.mean if visibility.ups else None,
             averaged=r.averaged,
             wire=r.wire if visibility.ups else None,
+            victim=r.victim,
         )
     return seen
 

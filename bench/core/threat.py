@@ -54,6 +54,10 @@ VISIBILITY: dict[Party, Visibility] = {
 }
 
 
+CURIOUS = 0
+"""The client that is curious where one is."""
+
+
 @dataclass(frozen=True)
 class Threat:
     """A party and the form of its attack.
@@ -70,7 +74,7 @@ class Threat:
 
     party: Party
     form: Form
-    client: int = 0
+    client: int = CURIOUS
     knows: Knowledge | None = None
 
     @property

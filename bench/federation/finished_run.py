@@ -42,23 +42,10 @@ class FinishedRun:
     def readings(
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
-        """All readings of what a party saw; see `fedarena.contracts.defense.Defense.readings`.
-
-        Uploads that would be the same with other samples are left out. They hide nothing, because they carry nothing.
-        """
+        """All readings of what a party saw; see `fedarena.contracts.defense.Defense.readings`."""
         if self.control:
-            found = control_readings(self.defense, threat, self.run.rounds, seen, victims)
-        else:
-            found = all_readings(self.defense, threat, seen, victims)
-        idle = {(r.index, client) for r in self.run.rounds for client in r.idle}
-        if isinstance(found, NotApplicable) or not idle:
-            return found
-        telling = [
-            replace(r, observations=tuple(o for o in r.observations if {(o.round, c) for c in o.clients} - idle))
-            for r in found
-        ]
-        kept = [r for r in telling if r.observations]
-        return kept or NotApplicable("no upload of the rounds attacked depends on the clients' samples")
+            return control_readings(self.defense, threat, self.run.rounds, seen, victims)
+        return all_readings(self.defense, threat, seen, victims)
 
     def round(self, t: int) -> Round:
         """A written round."""

@@ -17,6 +17,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
+from fedarena.core.threat import CURIOUS
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.federation.secure_aggregation import Summed, sum_up
@@ -200,13 +201,11 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         memory = federation.memories.get(work.clients[0], {})
         federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
     down = float(nbytes(sent.down) * len(work.clients))
-    honest = not federation.adversary.corrupted
-    of_others = _uploads_of_other_samples(federation, work, sent) if write and honest else None
     try:
         with clock:
             uploads = _uploads(federation, work, sent, t)
             # Messages show in what is written down, and in how long a round without an attack takes.
-            messages = write or honest
+            messages = write or not federation.adversary.corrupted
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             given = state, sent, received, cohort, rng.child("aggregate", t)
             new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
@@ -228,7 +227,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         seconds=clock.seconds,
         diagnostics={**new.verdict, **defense.diagnostics(sent, batch, noise, uploads.sent)},
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
-        transcript=_transcript(defense, t, work, uploads, of_others, summed, sent, (state, new)) if write else None,
+        transcript=_transcript(federation, t, work, uploads, summed, sent, (state, new)) if write else None,
     )
 
 
@@ -279,28 +278,6 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
     return Uploads(adversary.uploads(t, work.clients, sent.down, computed), computing[0])
 
 
-def _uploads_of_other_samples(federation: Federation, work: ClientWork, sent: Broadcast) -> Tensors:
-    """What the participants would send if all values of their samples and all labels were others.
-
-    Their randomness is the same, and what they remember. Nothing of it is kept.
-    """
-    classes = federation.problem.task.n_classes
-    batches = [replace(b, x=1 - b.x, y=(b.y + 1) % classes if classes else 1 - b.y) for b in work.batches]
-    memories = [federation.memories.get(client, {}) for client in work.clients]
-    return federation.defense.clients(sent.down, batches, memories, work.noises)[0]
-
-
-def _idle(work: ClientWork, sent: Tensors, of_others: Tensors | None) -> tuple[int, ...]:
-    """The clients with samples whose uploads do not depend on them."""
-    if of_others is None:
-        return ()
-    if any(sent[name].shape != other.shape for name, other in of_others.items()):
-        return ()
-    equal = torch.stack([(sent[name] == other).flatten(1).all(1) for name, other in of_others.items()]).all(0)
-    drawn = zip(work.clients, work.batches, equal.tolist(), strict=True)
-    return tuple(client for client, batch, same in drawn if same and batch.y.numel())
-
-
 def _received(
     federation: Federation, clients: tuple[int, ...], ups: Tensors, t: int, messages: bool
 ) -> tuple[Summed | None, Tensors, Cohort]:
@@ -324,25 +301,20 @@ def _verdict(clients: tuple[int, ...], verdict: Tensors) -> Verdict | None:
 
 
 def _transcript(
-    defense: Defense,
+    federation: Federation,
     t: int,
     work: ClientWork,
     uploads: Uploads,
-    of_others: Tensors | None,
     summed: Summed | None,
     sent: Broadcast,
     states: tuple[State, State],
 ) -> Round:
-    """The whole round, as only the harness sees it.
-
-    Args:
-        of_others: what clients would send that held other samples. states: the server's before and after the round.
-    """
+    """The whole round, as only the harness sees it; `states` are the server's before and after it."""
     before, after = states
     if summed is not None:
         averaged = summed.clients
     else:  # the client whose upload the server steps by, where it steps by a single one
-        averaged = (work.clients[int(after.verdict["used"].argmax())],) if defense.picks else ()
+        averaged = (work.clients[int(after.verdict["used"].argmax())],) if federation.defense.picks else ()
     return Round(
         index=t,
         participants=work.clients,
@@ -355,5 +327,14 @@ def _transcript(
         wire=None if summed is None else summed.wire,
         mean=None if summed is None else summed.mean,
         averaged=averaged,
-        idle=_idle(work, uploads.sent, of_others),
+        victim=_victim(work.clients, federation.rng.child("victim", t)),
     )
+
+
+def _victim(participants: tuple[int, ...], rng: Rng) -> int:
+    """The client that is attacked, drawn anew in each round: a protocol may protect one client and no others.
+
+    It is not the client that may be curious, which owns its samples, where another one took part.
+    """
+    others = [client for client in participants if client != CURIOUS] or [*participants]
+    return others[int(torch.randint(len(others), (), generator=rng.torch()))]

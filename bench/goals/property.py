@@ -121,7 +121,9 @@ class PropertyOfBatch(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        readings = finished.readings(transcript.threat, transcript.seen, transcript.victims)
+        # The experiment gives the property to one client's batches.
+        seen = {t: replace(s, victim=None) for t, s in transcript.seen.items()}
+        readings = finished.readings(transcript.threat, seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
         population = population_of(finished, transcript.threat, attack)

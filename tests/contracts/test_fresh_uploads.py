@@ -113,7 +113,8 @@ def test_without_the_rounds_between_the_momentum_is_unknown() -> None:
     found = made.readings(threat, without, (0, 2, 3))
     assert not isinstance(found, NotApplicable)
     first, unknown, known = found[0].observations
-    assert relative_error(unknown.target, row(rounds[2].ups, 1)) == 0
+    (client,) = unknown.clients
+    assert relative_error(unknown.target, row(rounds[2].ups, rounds[2].participants.index(client))) == 0
     assert matched(problem, unknown, rounds[2]) > 0.1
     assert max(matched(problem, first, rounds[0]), matched(problem, known, rounds[3])) < 1e-4
 

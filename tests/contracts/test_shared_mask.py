@@ -76,7 +76,7 @@ def test_differences_of_the_parts_of_one_client_s_upload_are_in_clear(name: str,
     x, y = r.batches[at].images()
     one_hot = F.one_hot(y, 10).float()
     said = flatten(o.simulate(x, one_hot)).double()
-    assert float((said - told).norm() / told.norm()) < 2e-3
+    assert float((said - told).norm() / told.norm()) < 3e-3
     other = flatten(o.simulate(x.flip(-1), one_hot)).double()
     assert float((other - told).norm() / told.norm()) > 0.05
 

@@ -85,4 +85,4 @@ def test_who_reads_the_wire_attacks_the_same_as_ever() -> None:
     threat = Threat("server", "adaptive")
     found = made.readings(threat, cut(run.rounds, threat), (0, 1, 2))
     assert not isinstance(found, NotApplicable)
-    assert [o.clients for o in found[0].observations] == [(1,)] * 3
+    assert [o.clients for o in found[0].observations] == [(r.victim,) for r in run.rounds[:3]]

@@ -85,14 +85,9 @@ class _Sometimes(FedAvg):
 
     clients = Defense.clients
 
-    def memory(self, client: int) -> Tensors:
-        return {"round": torch.zeros(())}
-
     def draw(self, rng: Rng) -> Tensors:
         generator = rng.torch()
-        return {name: torch.randn(p.shape, generator=generator) for name, p in self.task.model.named_parameters()} | {
-            "chance": torch.rand((), generator=generator)
-        }
+        return {name: torch.randn(p.shape, generator=generator) for name, p in self.task.model.named_parameters()}
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         up, _ = super().client(down, batch, {}, {})
@@ -111,19 +106,27 @@ class LateUploads(_Sometimes):
         return scale_by(up, (share >= 0.375).to(torch.float32))
 
 
-class RareUploads(_Sometimes):
-    """Clients send zeros, and FedAvg's uploads in one round of ten, by chance."""
-
-    def sent(self, up: Tensors, share: Tensor, noise: Tensors) -> Tensors:
-        return scale_by(up, (noise["chance"] < 0.1).to(torch.float32))
-
-
 class EarlyNoise(_Sometimes):
     """Clients add noise, N(0, 1), in the first half of the training, and nothing later."""
 
     def sent(self, up: Tensors, share: Tensor, noise: Tensors) -> Tensors:
         early = (share < 0.5).to(torch.float32)
         return {name: t + early * noise[name] for name, t in up.items()}
+
+
+class Favourite(_Sometimes):
+    """Client 1 alone adds noise, N(0, 1), where all clients take part in every round."""
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        return FedAvg.client(self, down, batch, {}, {})
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        ups, after = Defense.clients(self, down, batches, memories, noises)
+        if len(batches) > 1:
+            ups = {name: torch.cat([t[:1], t[1:2] + noises[1][name], t[2:]]) for name, t in ups.items()}
+        return ups, after
 
 
 def scale_by(tensors: Tensors, factor: Tensor) -> Tensors:
@@ -190,7 +193,7 @@ CLASSES: Mapping[str, type[Defense]] = {
     "random-labels": RandomLabels,
     "one-bit": OneBit,
     "late-uploads": LateUploads,
-    "rare-uploads": RareUploads,
+    "favourite": Favourite,
     "early-noise": EarlyNoise,
     "silent": Silent,
     "misleading": Misleading,

@@ -1,4 +1,4 @@
-"""Attacks that read other parts of the training, too, and uploads that tell nothing of the samples."""
+"""Which rounds and which clients are attacked: a protocol may protect some and not others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import shlex
 from typing import Any
 
 import pytest
-import torch
 from helpers.degenerate import CLASSES
 from helpers.repeatable import repeatable
-from torch import Tensor
 
 import fedarena as fa
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
+from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation.rounds import run
 from fedarena.problem.problem import build
 from fedarena.problem.spec import usual_problem
@@ -49,30 +48,19 @@ def test_noise_that_ends_is_found_in_the_last_rounds() -> None:
     assert leaks("early-noise") == {"upload": found["upload"]}
 
 
-def test_uploads_that_carry_nothing_are_no_victims() -> None:
-    """They are not withstood: else a protocol that seldom sends anything would pass for private."""
-    assert leaks("rare-uploads", **{"attack.window": 60, "attack.victims": 59}) == {"upload": 1.0}
-    assert leaks("late-uploads", other_rounds=True) == {
-        "": -1.0,  # there is nothing in its first rounds
-        "upload, last rounds": 1.0,
-        "upload, other rounds": 1.0,
-    }
+def test_the_client_that_is_attacked_is_drawn_in_each_round() -> None:
+    """Else a protocol could protect the one that is attacked, and no others."""
+    problem = build(usual_problem({"clients": "4", "model": "mlp"}, {"training": {"rounds": "90"}}), 0)
+    victims = [played.victim for played in run(FedAvg(None, problem.task), problem, Rng(0), watch=range(90)).rounds]
+    assert {*victims} == {1, 2, 3}  # client 0 may be the curious one
+    assert all(15 < victims.count(client) < 45 for client in (1, 2, 3))
+    found = leaks("favourite", **{"clients": 4, "attack.window": 60, "attack.victims": 40})
+    assert 0.5 < found["upload"] < 0.85  # two clients of three
 
 
-def test_the_round_says_whose_uploads_carry_nothing() -> None:
-    class Half(CLASSES["tiny-noise"]):  # type: ignore[misc]
-        """Whose randomness is below the mean of its noise sends its noise alone."""
-
-        def client(self, down: Any, batch: Any, memory: Any, noise: dict[str, Tensor]) -> Any:
-            up, memory = super().client(down, batch, memory, noise)
-            return {n: torch.where(noise["fc1.bias"].mean() > 0, t, noise[n]) for n, t in up.items()}, memory
-
-    problem = build(usual_problem({"clients": "6", "model": "mlp"}, {"training": {"rounds": "3"}}), 0)
-    plain, half = (made(None, problem.task) for made in (CLASSES["tiny-noise"], Half))
-    for played in run(half, problem, Rng(0), watch=range(3)).rounds:
-        noise = {c: half.draw(Rng(0).child("noise", played.index, c))["fc1.bias"] for c in played.participants}
-        assert played.idle == tuple(c for c, drawn in noise.items() if drawn.mean() <= 0)
-    assert not any(played.idle for played in run(plain, problem, Rng(0), watch=range(3)).rounds)
+def test_the_curious_client_is_attacked_where_it_is_alone() -> None:
+    problem = build(usual_problem({"clients": "1", "model": "mlp"}, {"training": {"rounds": "2"}}), 0)
+    assert [r.victim for r in run(FedAvg(None, problem.task), problem, Rng(0), watch=range(2)).rounds] == [0, 0]
 
 
 def test_the_rounds_that_it_chose_are_read_as_without_the_others() -> None:
