@@ -7,6 +7,8 @@ import os
 # One thread, as in every worker of the harness: on a busy machine a second OpenMP thread costs far more than
 # it gives. Set before torch is imported, and inherited by the commands that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The width of whoever runs the tests, which pytest-xdist hands on, would fold the output that they read.
+os.environ.pop("COLUMNS", None)
 
 import shutil
 import subprocess
