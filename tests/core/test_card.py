@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
 from fedarena.core.options import (
+    LARGEST_INTEGER,
     NoOptions,
     check_acting,
     check_options,
@@ -48,7 +49,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "note": st.text(),
     "fast": st.booleans(),
     "cap": st.none() | st.floats(min_value=0, exclude_min=True, allow_infinity=False),
-    "old": st.none() | st.integers(),
+    "old": st.none() | st.integers(-LARGEST_INTEGER, LARGEST_INTEGER),
     "widths": st.lists(st.integers(1, 10**6)).map(tuple),
     "scales": st.none() | st.lists(finite).map(tuple),
 }
