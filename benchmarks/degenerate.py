@@ -3,10 +3,10 @@
     FEDARENA_DATA=… python benchmarks/degenerate.py [--suites NAME,…] [--seeds N,…] [--jobs N] [--out FOLDER]
 
 The defenses are those of `tests/helpers/degenerate.py`, installed as a plug-in: a constant model, a server that ignores
-its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, three that protect
-some rounds and not others, and two that hide what their messages tell. They meet FedAvg's problems of a published suite
-and a part of its attacks. A worst case over fewer attacks is at least that over all, so each score here is an upper
-bound of the one on the board.
+its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, two that protect some
+rounds and one that protects some clients, and two that hide what their messages tell. They meet FedAvg's problems of a
+published suite and a part of its attacks. A worst case over fewer attacks is at least that over all, so each score here
+is an upper bound of the one on the board.
 
 A sound defense of a board is one that stands above FedAvg there: FedAvg with noise of nothing is FedAvg, and stands
 where that does. Ranks are among the defenses of the table alone. The law: a degenerate defense has no rank, or its

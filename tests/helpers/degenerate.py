@@ -80,17 +80,11 @@ class TinyNoise(FedAvg):
         return {name: t + 0.001 * noise[name] if noise else t for name, t in up.items()}, memory
 
 
-class _Sometimes(FedAvg):
+class _Sometimes(TinyNoise):
     """Clients count the rounds in what they remember. Who simulates an upload simulates one of FedAvg."""
 
-    clients = Defense.clients
-
-    def draw(self, rng: Rng) -> Tensors:
-        generator = rng.torch()
-        return {name: torch.randn(p.shape, generator=generator) for name, p in self.task.model.named_parameters()}
-
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        up, _ = super().client(down, batch, {}, {})
+        up, _ = FedAvg.client(self, down, batch, {}, {})
         t = memory["round"] if memory else torch.zeros(())
         return (self.sent(up, t / self.task.schedule.rounds, noise) if noise else up), {"round": t + 1}
 
@@ -114,7 +108,7 @@ class EarlyNoise(_Sometimes):
         return {name: t + early * noise[name] for name, t in up.items()}
 
 
-class Favourite(_Sometimes):
+class Favourite(TinyNoise):
     """Client 1 alone adds noise, N(0, 1), where all clients take part in every round."""
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
