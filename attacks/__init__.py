@@ -11,6 +11,7 @@ CARDS = {
     "delayed": "fedarena.attacks.poisoning.cards.delayed:CARD",
     "dlg": "fedarena.attacks.reconstruction.cards.dlg:CARD",
     "edge-case": "fedarena.attacks.poisoning.cards.edge_case:CARD",
+    "fedmia": "fedarena.attacks.membership.cards.fedmia:CARD",
     "gaussian": "fedarena.attacks.poisoning.cards.gaussian:CARD",
     "gradient-estimate": "fedarena.attacks.estimate.cards.gradient_estimate:CARD",
     "idlg": "fedarena.attacks.reconstruction.cards.idlg:CARD",
@@ -39,5 +40,6 @@ CARDS = {
     "steer": "fedarena.attacks.poisoning.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",
     "signguard-tailored": "fedarena.attacks.poisoning.cards.signguard_tailored:CARD",
+    "upload-regression": "fedarena.attacks.membership.cards.upload_regression:CARD",
     "window": "fedarena.attacks.poisoning.cards.window:CARD",
 }

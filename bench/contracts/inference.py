@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import torch
@@ -38,12 +38,17 @@ class Watch:
         last: last round, inclusive.
         victims: the rounds within them that it will attack. One that is named twice counts once.
         before: how many rounds before each victim are written down; None: all of them from first to last.
+        after: how many rounds after each victim are written down, where `before` is a number.
+        drawn: how many of the victims are attacked, drawn by the harness: no protocol can then protect these alone.
+            None: all of them.
     """
 
     first: int
     last: int
     victims: tuple[int, ...]
     before: int | None = None
+    after: int = 0
+    drawn: int | None = None
 
     def __post_init__(self) -> None:
         # Otherwise an attack could choose how often a round is judged, and so what is likely to be true of it.
@@ -55,7 +60,7 @@ class Watch:
         every = range(self.first, self.last + 1)
         if self.before is None:
             return every
-        near = {s for t in self.victims for s in range(t - self.before, t + 1)}
+        near = {s for t in self.victims for s in range(t - self.before, t + self.after + 1)}
         return [t for t in every if t in near]
 
     @classmethod
@@ -66,6 +71,23 @@ class Watch:
         """
         last = min(rounds, schedule.rounds - 1)
         return cls(0, last, tuple(range(max(1, last))))
+
+    @classmethod
+    def throughout(cls, rounds: int, schedule: Schedule) -> Watch:
+        """Attack `rounds` rounds that the harness draws from the whole training.
+
+        The round before each is written down, too, for what it added to a momentum, and the round after it, whose
+        broadcast shows a client the update.
+        """
+        last = schedule.rounds - 1
+        return cls(0, last, tuple(range(max(1, last))), before=1, after=1, drawn=rounds)
+
+    def draw(self, rng: Rng) -> Watch:
+        """With as many victims as are to be drawn, each as likely as any other."""
+        if self.drawn is None:
+            return self
+        order = torch.randperm(len(self.victims), generator=rng.torch())[: self.drawn]
+        return replace(self, victims=tuple(self.victims[i] for i in sorted(order.tolist())), drawn=None)
 
     @classmethod
     def spread(cls, attack: str, victims: int, start: int, window: int, schedule: Schedule) -> Watch:
@@ -115,7 +137,7 @@ class Watch:
         else:
             count = min(len(self.victims), len(rounds) - 1)
             victims = tuple(rounds.start + i * (len(rounds) - 1) // count for i in range(count))
-        return Watch(rounds.start, rounds.stop - 1, victims, self.before)
+        return Watch(rounds.start, rounds.stop - 1, victims, self.before, self.after)
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,10 +24,13 @@ class Candidates:
     Attributes:
         x: inputs [m, *input_shape] in [0, 1], shuffled.
         y: classes [m] (int64), or numbers [m].
+        clients: the client whose data set each is asked about, [m] (int64); None: the question is put of all clients,
+            or of the samples behind one observation.
     """
 
     x: Tensor
     y: Tensor
+    clients: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ runs here has nothing of the federation but what the contract gives (`fedarena.f
 from __future__ import annotations
 
 import io
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -49,10 +50,10 @@ def needs(attack: MethodSpec) -> dict[str, bool]:
     return {"needs_labels": bool(made.needs_labels), "needs_population": bool(made.needs_population)}
 
 
-def watch(attack: MethodSpec, schedule: Schedule) -> tuple[int, int, list[int], int | None]:
+def watch(attack: MethodSpec, schedule: Schedule) -> dict[str, Any]:
     """The fields of `Inference.watch`."""
     wanted = compose.make_inference(attack).watch(schedule)
-    return wanted.first, wanted.last, list(wanted.victims), wanted.before
+    return asdict(wanted) | {"victims": list(wanted.victims)}
 
 
 def fit(attack: MethodSpec, task: Task) -> None:

@@ -105,8 +105,9 @@ class ForeignInference(Inference):
         return _about(self.name, question, MethodSpec(self.name, self.options).bare, about)
 
     def watch(self, schedule: Schedule) -> Watch:
-        first, last, victims, before = self._ask("watch", schedule)
-        return Watch(int(first), int(last), tuple(int(t) for t in victims), None if before is None else int(before))
+        told = self._ask("watch", schedule)
+        numbers = {name: None if value is None else int(value) for name, value in told.items() if name != "victims"}
+        return Watch(victims=tuple(int(t) for t in told["victims"]), **numbers)  # type: ignore[arg-type]
 
     def fit(self, task: Task) -> None:
         self._ask("fit", task)

@@ -1,0 +1,44 @@
+"""Card and options of `fedmia`."""
+
+from dataclasses import dataclass
+
+from fedarena.core.card import Card
+from fedarena.core.options import option
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of FedMIA."""
+
+    rounds: int = option(30, "rounds of the training that are read, drawn by the harness", low=1)
+    statistic: str = option(
+        "fedmia",
+        "fedmia: against the other clients' uploads; avg-cosine: the mean cosine; grad-diff: the mean of 2⟨a, v⟩ − ‖a‖²",
+        choices=("fedmia", "avg-cosine", "grad-diff"),
+    )
+
+
+CARD = Card(
+    name="fedmia",
+    kind="attack",
+    title="Membership in a client's data set, against the uploads of the other clients",
+    target="fedarena.attacks.membership.fedmia:FedMIA",
+    options=Options,
+    paper="FedMIA: An Effective Membership Inference Attack Exploiting “All for One” Principle in Federated Learning",
+    authors="Gongxi Zhu, Donghao Li, Hanlin Gu, Yuan Yao, Lixin Fan, Yuxing Han",
+    year=2025,
+    url="https://arxiv.org/abs/2402.06289",
+    departures=(
+        "Of the two measures of the paper it has the cosine (FedMIA-II), and none by the loss of local models.",
+        "The paper's rounds are every tenth; here the harness draws them.",
+        "Where what is seen is a mean of several clients, as in a secure sum, there are no others to compare with, and "
+        "the score is the mean cosine.",
+        "`grad-diff` sums over rounds; its authors (Li, Li, Ribeiro) look at one.",
+    ),
+    equations="score(x, c) = Σ_t Φ((s_tc − μ_t)/σ_t), s_tc = cos(a_t(x), v_tc), μ_t and σ_t over the clients other than c",
+    facts=(
+        ("goal", "client-membership: half of the candidates are in the client's data set, half are held out"),
+        ("reads", "every client's uploads, in rounds of the whole training"),
+    ),
+    usual=(("batch_size", "16"), ("clients", "10")),
+)

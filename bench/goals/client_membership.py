@@ -1,0 +1,226 @@
+"""Membership in a client's data set: which of the candidates the client holds, by its uploads of the whole training.
+
+Every upload of a client is a statement about its samples, and what one of them hides another may tell. So an attack
+gets all uploads of the rounds that it reads, of every client. A protocol that is private with ε over the whole training
+bounds such an attack, too. One that protects most of its rounds does not.
+
+Candidates are asked about a client each. Half of them are samples that it holds, the other half are held out
+(`fedarena.goals.candidates`). At most `MOST_CLIENTS` clients are asked about, with at most `MOST_SAMPLES` of their
+samples.
+
+A protocol may protect most clients and give one away. So the client that is told best is judged beside all of them. It
+is chosen on one half of the candidates and judged on the other, in both ways, so that luck does not choose it. Where
+its interval lies above that of all clients, its AUC counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.observation import Candidates, Observation, Reading
+from fedarena.contracts.transcript import cut
+from fedarena.core.rng import Rng
+from fedarena.core.text.numbers import number
+from fedarena.core.threat import NotApplicable, Threat
+from fedarena.federation.population import halves
+from fedarena.goals.candidates import Question, draw_questions
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.metrics.auc_interval import share_below
+from fedarena.goals.metrics.membership import membership_metrics, ranked
+from fedarena.goals.own_samples import of_others, why_all_own
+from fedarena.goals.pairing_table import Cell
+from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, chance_of, outsiders
+from fedarena.goals.text import given_of_readings, span, values
+
+if TYPE_CHECKING:
+    from fedarena.contracts.defense import Defense
+    from fedarena.federation.finished_run import FinishedRun
+    from fedarena.problem.problem import Problem
+    from fedarena.records.schema import Record
+
+MOST_CLIENTS = 10
+MOST_SAMPLES = 50
+
+
+class ClientMembershipText(RankingText):
+    """The words of `ClientMembership`."""
+
+    distinguishes = "who is in a client's data set"
+
+    def lines(self, cell: Cell) -> list[str]:
+        lines = super().lines(cell)
+        if lines and "auc_all_clients" in cell.metrics:
+            lines.append(f"AUC over all clients {number(cell.metrics['auc_all_clients'])}")
+        return lines
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not (counts := values(records, "candidates")):
+            return []
+        asked = f"Candidates: {span(counts)} a cell and seed, half of them held by the client that is asked about."
+        one = "Where an AUC over all clients stands in a cell, one client is told better than all, and the first is its."
+        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"] + (
+            [one] if values(records, "auc_all_clients") else []
+        )
+
+    def given(
+        self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
+    ) -> str | NotApplicable:
+        def candidates(readings: Sequence[Reading]) -> str:
+            return "and as many of other rounds and clients, with candidates: half a client's samples, half held out"
+
+        return given_of_readings(defense, transcript, attack, candidates)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What scores are compared with.
+
+    Attributes:
+        members: which candidates the client holds that they are asked about, [m] (bool).
+        clients: that client, [m] (int64).
+        halves: which half of the candidates each is in, [m] (bool), with as many members of each client in either.
+    """
+
+    members: Tensor
+    clients: Tensor
+    halves: Tensor
+
+
+class ClientMembership(Ranking):
+    """The answer is one `fedarena.contracts.inference.Scores` for all candidates."""
+
+    text: ClassVar[RankingText] = ClientMembershipText()
+    reads_uploads = True
+    what_leaks = "who is in a client's data set"
+
+    def challenges(
+        self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
+    ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
+        clients = _asked_about(finished, transcript)
+        readings = _readings_of(finished, transcript, clients)
+        if isinstance(readings, NotApplicable):
+            return readings
+        if (own := why_all_own(finished.problem, transcript.threat)) is not None:
+            return own
+        return [self._challenge(finished, transcript.threat, clients, reading, attack) for reading in readings]
+
+    def _challenge(
+        self, finished: FinishedRun, threat: Threat, clients: Sequence[int], reading: Reading, attack: Inference
+    ) -> Challenge | NoChallenge:
+        seen = {*chain(*(o.clients for o in reading.observations))}
+        candidates, answers = _draw_question(finished, threat, [c for c in clients if c in seen], attack)
+        if not len(answers.members):
+            return NoChallenge(reading.name, "no held-out sample has a class of a client that was seen")
+        view = replace(finished.view(threat, attack, reading), candidates=candidates)
+        return Challenge(reading.name, view, answers, blind(finished.problem))
+
+    def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
+        chance, readings = chance_of(challenge.metrics), challenge.readings
+        together = membership_metrics(*self.pooled(answer, challenge), readings=readings, chance=chance)
+        told_best = _told_best(answer[0].values.double().cpu(), challenge.answers)
+        if told_best is None:
+            return together
+        one = membership_metrics(*told_best, grouped=False, readings=readings, chance=chance)
+        if one["auc_low"] <= together["auc_high"]:
+            return together
+        counted = {name: value for name, value in one.items() if name.startswith(("auc", "advantage"))}
+        return together | counted | {"auc_all_clients": together["auc"]}
+
+    def pooled(self, answer: list[Scores], challenge: Challenge) -> tuple[Sequence[Scores], Sequence[Tensor]]:
+        truth: Answers = challenge.answers
+        if len(answer) != 1 or answer[0].values.shape != truth.members.shape:
+            raise ValueError(f"{len(answer)} lists of scores for one list of {len(truth.members)} candidates")
+        of_clients = [truth.clients == client for client in truth.clients.unique()]
+        return [Scores(answer[0].values.cpu()[which]) for which in of_clients], [truth.members[w] for w in of_clients]
+
+
+def _asked_about(finished: FinishedRun, transcript: PartyTranscript) -> list[int]:
+    """At most `MOST_CLIENTS` of the clients that took part. The one that may be curious is none where others did."""
+    took_part = {c for r in finished.run.rounds if r.index in transcript.victims for c in r.participants}
+    clients = sorted(took_part - {transcript.threat.client} or took_part)
+    order = torch.randperm(len(clients), generator=Rng(finished.spec.root).child("asked about").torch())
+    return sorted(clients[i] for i in order[:MOST_CLIENTS].tolist())
+
+
+def _readings_of(
+    finished: FinishedRun, transcript: PartyTranscript, clients: Sequence[int]
+) -> list[Reading] | NotApplicable:
+    """The readings of these clients' uploads in the rounds that are attacked, each observation once."""
+    observations: dict[str, dict[tuple[int, tuple[int, ...]], Observation]] = {}
+    why = NotApplicable("no client took part in a round that is attacked")
+    for client in clients:
+        rounds = tuple(replace(r, victim=client) if client in r.participants else r for r in finished.run.rounds)
+        victims = [r.index for r in rounds if client in r.participants and r.index in transcript.victims]
+        seen = cut(rounds, transcript.threat, finished.problem.data_of(transcript.threat))
+        of_client = replace(finished, run=replace(finished.run, rounds=rounds))
+        readings = of_client.readings(transcript.threat, seen, victims)
+        if isinstance(readings, NotApplicable):
+            why = readings
+            continue
+        for reading in readings:
+            known = observations.setdefault(reading.name, {})
+            for o in reading.observations:
+                known.setdefault((o.round, o.clients), o)
+    if not observations:
+        return why
+    return [Reading(name, tuple(known[key] for key in sorted(known))) for name, known in observations.items()]
+
+
+def _draw_question(
+    finished: FinishedRun, threat: Threat, clients: Sequence[int], attack: Inference
+) -> tuple[Candidates, Answers]:
+    """Candidates of every client, and what is true of them."""
+    problem, rng = finished.problem, Rng(finished.spec.root).child("candidates")
+    everyone = torch.arange(len(problem.y_test))
+    strangers = halves(problem, finished.spec.root)[1] if attack.needs_population else everyone
+    held = {}
+    for client in clients:
+        shard = of_others(problem, threat, client)
+        order = torch.randperm(len(shard), generator=rng.child("samples", client).torch())[:MOST_SAMPLES]
+        some = shard[order.to(shard.device)]
+        held[client] = problem.inputs(some), problem.y[some]
+    questions = draw_questions(problem, held, strangers, [((c,), held[c]) for c in clients], rng)
+    x, y = (torch.cat([getattr(q.candidates, part) for q in questions]) for part in ("x", "y"))
+    members = torch.cat([q.members for q in questions])
+    counts = torch.tensor([len(q.members) for q in questions])
+    asked = torch.tensor([*clients]).repeat_interleave(counts)
+    halved = torch.cat([_half(q.members) for q in questions])
+    return Candidates(x, y, asked), Answers(members, asked, halved)
+
+
+def _half(members: Tensor) -> Tensor:
+    """Every other member and every other outsider, [m] (bool)."""
+    return torch.where(members, members.cumsum(0), (~members).cumsum(0)) % 2 == 1
+
+
+def _told_best(values: Tensor, truth: Answers) -> tuple[list[Scores], list[Tensor]] | None:
+    """The scores of the client that is told best, and which candidates are members; None where there is no choice.
+
+    In each half of the candidates it is the client that is told best in the other half.
+    """
+    clients = truth.clients.unique().tolist()
+    if len(clients) < 2:
+        return None
+    chosen = torch.zeros_like(truth.halves)
+    for half in (truth.halves, ~truth.halves):
+        aucs = {client: _auc(values, truth, (truth.clients == client) & ~half) for client in clients}
+        chosen |= half & (truth.clients == max(aucs, key=lambda client: aucs[client]))
+    if chosen.sum() == truth.members[chosen].sum() or not truth.members[chosen].any():
+        return None
+    return [Scores(values[chosen])], [truth.members[chosen]]
+
+
+def _auc(values: Tensor, truth: Answers, which: Tensor) -> float:
+    """The AUC of some of the candidates; 0 where they are all alike."""
+    inside, outside = ranked(values[which & truth.members]), ranked(values[which & ~truth.members])
+    return float(share_below(inside, outside).mean()) if len(inside) and len(outside) else 0.0
+
+
+GOAL = ClientMembership()
