@@ -27,7 +27,7 @@ class ModelExtractionAttack(Inference):
         """`rounds` rounds spread evenly over the training, the last one among them; all of a shorter training."""
         total, count = schedule.rounds, min(self.options.rounds, schedule.rounds)
         looked_at = tuple((i + 1) * total // count - 1 for i in range(count))
-        return Watch(max(0, looked_at[0] - self.options.history), looked_at[-1], looked_at, self.options.history)
+        return Watch(max(0, looked_at[0] - self.options.history), looked_at[-1], looked_at, (self.options.history, 0))
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Extraction]:
         return [Extraction(disclosure.params) for disclosure in view.disclosures]

@@ -41,8 +41,8 @@ class FedMIA(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Scores] | NotApplicable:
         candidates = view.candidates
         assert candidates is not None, "the harness gives candidates"
-        everyone = torch.arange(len(candidates.y))
-        total, done = torch.zeros(len(everyone), dtype=torch.float64), 0
+        everyone = torch.arange(len(candidates.y), device=candidates.y.device)
+        total, done = torch.zeros_like(everyone, dtype=torch.float64), 0
         for _, same_round in groupby(view.observations, key=lambda o: o.round):
             measures: list[Tensor] = []
             whose: list[Tensor] = []

@@ -1,14 +1,14 @@
 """Regression of uploads: which candidates is what was seen made of?
 
-An upload is the mean of what its samples give: v = (1/b) Σ_{x in batch} a(x). Samples of a class give much alike, so that
-v points along the contributions of members and outsiders nearly equally, and the cosine with each tells them apart
-badly. A regression on all of them at once does not confuse them:
+An upload is the mean of what its samples give: v = (1/b) Σ_{x in batch} a(x). Samples of a class give much alike. So v
+points along the contributions of members and outsiders nearly equally, and its cosine with each tells them apart badly.
+A regression on all of them at once does not confuse them:
 
     w = argmin_w ‖v − Σ_x w(x) a(x)‖² + λ‖w‖² = (A Aᵀ + λ I)⁻¹ A v
 
 with v and the rows a(x) of A scaled to length 1, as protocols scale both. The score of a candidate is the sum of w(x)
-over all that was seen of the client that it is asked about. Samples that come back in many rounds stand out, and a round
-that says nothing adds nothing but noise.
+over all that was seen of the client that it is asked about. Samples that come back in many rounds stand out, and a
+round that says nothing adds nothing but noise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class UploadRegression(Inference):
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Scores] | NotApplicable:
         candidates = view.candidates
         assert candidates is not None, "the harness gives candidates"
-        total = torch.zeros(len(candidates.y), dtype=torch.float64)
+        total = torch.zeros(len(candidates.y), dtype=torch.float64, device=candidates.y.device)
         for i, seen in enumerate(view.observations):
             which = asked_about(seen, candidates).nonzero().squeeze(1)
             own = contributions(seen, candidates, which, view.n_classes)
@@ -53,7 +53,7 @@ def coefficients(own: Tensor, target: Tensor, ridge: float) -> Tensor:
     """w [m] of contributions [m, d] and what was seen [d]; a vector of length 0 says nothing."""
     own, target = unit(own), unit(target)
     gram = own @ own.T
-    weights: Tensor = torch.linalg.solve(gram + ridge * torch.eye(len(gram), dtype=gram.dtype), own @ target)
+    weights: Tensor = torch.linalg.solve(gram + ridge * torch.eye(len(gram)).to(gram), own @ target)
     return weights
 
 

@@ -37,8 +37,7 @@ class Watch:
         first: first round.
         last: last round, inclusive.
         victims: the rounds within them that it will attack. One that is named twice counts once.
-        before: how many rounds before each victim are written down; None: all of them from first to last.
-        after: how many rounds after each victim are written down, where `before` is a number.
+        near: how many rounds before and after each victim are written down; None: all of them from first to last.
         drawn: how many of the victims are attacked, drawn by the harness: no protocol can then protect these alone.
             None: all of them.
     """
@@ -46,8 +45,7 @@ class Watch:
     first: int
     last: int
     victims: tuple[int, ...]
-    before: int | None = None
-    after: int = 0
+    near: tuple[int, int] | None = None
     drawn: int | None = None
 
     def __post_init__(self) -> None:
@@ -58,10 +56,11 @@ class Watch:
     def written(self) -> Sequence[int]:
         """The rounds to be written down, ascending."""
         every = range(self.first, self.last + 1)
-        if self.before is None:
+        if self.near is None:
             return every
-        near = {s for t in self.victims for s in range(t - self.before, t + self.after + 1)}
-        return [t for t in every if t in near]
+        before, after = self.near
+        close = {s for t in self.victims for s in range(t - before, t + after + 1)}
+        return [t for t in every if t in close]
 
     @classmethod
     def opening(cls, rounds: int, schedule: Schedule) -> Watch:
@@ -80,7 +79,7 @@ class Watch:
         broadcast shows a client the update.
         """
         last = schedule.rounds - 1
-        return cls(0, last, tuple(range(max(1, last))), before=1, after=1, drawn=rounds)
+        return cls(0, last, tuple(range(max(1, last))), near=(1, 1), drawn=rounds)
 
     def draw(self, rng: Rng) -> Watch:
         """With as many victims as are to be drawn, each as likely as any other."""
@@ -137,7 +136,7 @@ class Watch:
         else:
             count = min(len(self.victims), len(rounds) - 1)
             victims = tuple(rounds.start + i * (len(rounds) - 1) // count for i in range(count))
-        return Watch(rounds.start, rounds.stop - 1, victims, self.before, self.after)
+        return Watch(rounds.start, rounds.stop - 1, victims, self.near)
 
 
 @dataclass(frozen=True, repr=False)

@@ -53,7 +53,7 @@ def needs(attack: MethodSpec) -> dict[str, bool]:
 def watch(attack: MethodSpec, schedule: Schedule) -> dict[str, Any]:
     """The fields of `Inference.watch`."""
     wanted = compose.make_inference(attack).watch(schedule)
-    return asdict(wanted) | {"victims": list(wanted.victims)}
+    return asdict(wanted)
 
 
 def fit(attack: MethodSpec, task: Task) -> None:

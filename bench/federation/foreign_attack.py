@@ -106,8 +106,14 @@ class ForeignInference(Inference):
 
     def watch(self, schedule: Schedule) -> Watch:
         told = self._ask("watch", schedule)
-        numbers = {name: None if value is None else int(value) for name, value in told.items() if name != "victims"}
-        return Watch(victims=tuple(int(t) for t in told["victims"]), **numbers)  # type: ignore[arg-type]
+        near, drawn = told["near"], told["drawn"]
+        return Watch(
+            first=int(told["first"]),
+            last=int(told["last"]),
+            victims=tuple(int(t) for t in told["victims"]),
+            near=None if near is None else (int(near[0]), int(near[1])),
+            drawn=None if drawn is None else int(drawn),
+        )
 
     def fit(self, task: Task) -> None:
         self._ask("fit", task)

@@ -30,7 +30,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.text.numbers import number
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import halves
-from fedarena.goals.candidates import Question, draw_questions
+from fedarena.goals.candidates import draw_questions
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.auc_interval import share_below
 from fedarena.goals.metrics.membership import membership_metrics, ranked
@@ -64,16 +64,18 @@ class ClientMembershipText(RankingText):
         if not (counts := values(records, "candidates")):
             return []
         asked = f"Candidates: {span(counts)} a cell and seed, half of them held by the client that is asked about."
-        one = "Where an AUC over all clients stands in a cell, one client is told better than all, and the first is its."
-        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"] + (
-            [one] if values(records, "auc_all_clients") else []
-        )
+        sentences = [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
+        if values(records, "auc_all_clients"):
+            sentences.append(
+                "Where a cell has an AUC over all clients, one client is told better, and the first is its."
+            )
+        return sentences
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
         def candidates(readings: Sequence[Reading]) -> str:
-            return "and as many of other rounds and clients, with candidates: half a client's samples, half held out"
+            return "the same of every client and of other rounds, with candidates: half a client's, half held out"
 
         return given_of_readings(defense, transcript, attack, candidates)
 
@@ -192,7 +194,7 @@ def _draw_question(
     counts = torch.tensor([len(q.members) for q in questions])
     asked = torch.tensor([*clients]).repeat_interleave(counts)
     halved = torch.cat([_half(q.members) for q in questions])
-    return Candidates(x, y, asked), Answers(members, asked, halved)
+    return Candidates(x, y, asked.to(problem.device)), Answers(members, asked, halved)
 
 
 def _half(members: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def test_the_place_of_other_rounds_is_drawn_and_each_is_as_likely() -> None:
 
 
 def test_what_is_written_down_before_a_victim_moves_with_it() -> None:
-    own = Watch(2, 9, (6,), before=2)
+    own = Watch(2, 9, (6,), near=(2, 0))
     last = own.elsewhere(Schedule(rounds=30), Rng(0))[LAST_ROUNDS]
     assert (list(own.written), list(last.written)) == ([4, 5, 6], [24, 25, 26])
 

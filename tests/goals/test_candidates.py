@@ -189,7 +189,7 @@ def test_only_an_attack_on_membership_is_given_candidates() -> None:
 
 
 def test_the_view_holds_the_candidates_and_not_the_answer() -> None:
-    assert {f.name for f in fields(Candidates)} == {"x", "y"}
+    assert {f.name for f in fields(Candidates)} == {"x", "y", "clients"}  # whom they are asked about
     (cell,) = cells("joint-membership", (Threat("server", "adaptive"),))
     assert isinstance(cell, OpenRecord)
     built = build(cell.spec.problem, 0)

@@ -13,7 +13,7 @@ class Options:
     rounds: int = option(30, "rounds of the training that are read, drawn by the harness", low=1)
     statistic: str = option(
         "fedmia",
-        "fedmia: against the other clients' uploads; avg-cosine: the mean cosine; grad-diff: the mean of 2⟨a, v⟩ − ‖a‖²",
+        "fedmia: against the other clients' uploads; avg-cosine: the cosine alone; grad-diff: ‖v‖² − ‖v − a(x)‖²",
         choices=("fedmia", "avg-cosine", "grad-diff"),
     )
 
@@ -35,7 +35,7 @@ CARD = Card(
         "the score is the mean cosine.",
         "`grad-diff` sums over rounds; its authors (Li, Li, Ribeiro) look at one.",
     ),
-    equations="score(x, c) = Σ_t Φ((s_tc − μ_t)/σ_t), s_tc = cos(a_t(x), v_tc), μ_t and σ_t over the clients other than c",
+    equations="score(x, c) = Σ_t Φ((s_tc − μ_t)/σ_t), s_tc = cos(a_t(x), v_tc), μ_t and σ_t of the other clients",
     facts=(
         ("goal", "client-membership: half of the candidates are in the client's data set, half are held out"),
         ("reads", "every client's uploads, in rounds of the whole training"),

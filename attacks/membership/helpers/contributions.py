@@ -17,7 +17,7 @@ AT_ONCE = 64
 def asked_about(seen: Observation, candidates: Candidates) -> Tensor:
     """Which candidates are asked about a client that is behind the observation, [m] (bool)."""
     assert candidates.clients is not None, "candidates of a client's data set name the client"
-    return torch.isin(candidates.clients, torch.tensor(seen.clients))
+    return torch.isin(candidates.clients, torch.tensor(seen.clients, device=candidates.clients.device))
 
 
 def contributions(seen: Observation, candidates: Candidates, which: Tensor, n_classes: int) -> Tensor:
@@ -38,5 +38,5 @@ def contributions(seen: Observation, candidates: Candidates, which: Tensor, n_cl
         return flatten(same_names(seen.simulate(*copies), names))
 
     with torch.no_grad():
-        own: Tensor = vmap(alone, chunk_size=AT_ONCE)(x, labels)
+        own: Tensor = vmap(alone, chunk_size=AT_ONCE, randomness="same")(x, labels)
     return own.double()
