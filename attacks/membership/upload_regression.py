@@ -43,6 +43,8 @@ class UploadRegression(Inference):
         total = torch.zeros(len(candidates.y), dtype=torch.float64, device=candidates.y.device)
         for i, seen in enumerate(view.observations):
             which = asked_about(seen, candidates).nonzero().squeeze(1)
+            if not len(which):
+                continue
             own = contributions(seen, candidates, which, view.n_classes)
             total[which] += coefficients(own, flatten(seen.target).double(), self.options.ridge)
             progress((i + 1) / len(view.observations), f"round {seen.round}")

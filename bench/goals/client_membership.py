@@ -10,7 +10,7 @@ samples.
 
 A protocol may protect most clients and give one away. So the client that is told best is judged beside all of them. It
 is chosen on one half of the candidates and judged on the other, in both ways, so that luck does not choose it. Where
-its interval lies above that of all clients, its AUC counts.
+its interval lies above that of all candidates together, its AUC counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -124,13 +124,14 @@ class ClientMembership(Ranking):
         return Challenge(reading.name, view, answers, blind(finished.problem))
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:
-        chance, readings = chance_of(challenge.metrics), challenge.readings
-        together = membership_metrics(*self.pooled(answer, challenge), readings=readings, chance=chance)
+        scores, members = self.pooled(answer, challenge)
+        more: dict[str, Any] = {"readings": challenge.readings, "chance": chance_of(challenge.metrics)}
+        together = membership_metrics(scores, members, **more)
         told_best = _told_best(answer[0].values.double().cpu(), challenge.answers)
         if told_best is None:
             return together
-        one = membership_metrics(*told_best, grouped=False, readings=readings, chance=chance)
-        if one["auc_low"] <= together["auc_high"]:
+        one = membership_metrics(*told_best, grouped=False, **more)
+        if one["auc_low"] <= membership_metrics(scores, members, grouped=False, **more)["auc_high"]:
             return together
         counted = {name: value for name, value in one.items() if name.startswith(("auc", "advantage"))}
         return together | counted | {"auc_all_clients": together["auc"]}
