@@ -295,6 +295,15 @@ def test_an_attack_tells_whom_an_overfit_model_was_trained_on(name: str) -> None
         assert record["scores"]["privacy"] < 0.8
 
 
+@pytest.mark.parametrize("name", BY_GOAL["client-membership"])
+def test_an_attack_tells_what_a_client_holds(name: str) -> None:
+    few = registry.find("partition", "few").parse({"samples": "10"})
+    whole = attacked("mlp", rounds=60, batch_size=10, local_epochs=5)
+    for record in read(name, replace(whole, partition="few", clients=8, partition_options=few))[:1]:
+        assert record["metrics"]["auc_low"] > 0.5
+        assert record["scores"]["privacy"] < 0.8
+
+
 @pytest.mark.parametrize("name", BY_GOAL["labels"])
 def test_an_attack_reads_the_labels_of_an_undefended_batch(name: str) -> None:
     for record in read(name, attacked("mlp", rounds=40, batch_size=4)):

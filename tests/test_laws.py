@@ -23,6 +23,7 @@ each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{
 BRIEF: dict[str, dict[str, str]] = {
     "a3fl": {"steps": "5", "alone": "2", "unlearning": "1"},
     "dlg": {"victims": "1", "iterations": "10", "restarts": "1"},
+    "fedmia": {"rounds": "1"},
     "idlg": {"victims": "1", "iterations": "10", "restarts": "1"},
     "inverting-gradients": {"victims": "1", "iterations": "5", "restarts": "1"},
     "joint-membership": {"rounds": "3"},
@@ -32,6 +33,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "model-inversion": {"iterations": "3", "directions": "2"},
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "20", "round_batches": "20"},
+    "upload-regression": {"rounds": "1"},
 }
 """Options of methods that would take longer, or could not be tried without."""
 OF_ONE_PURPOSE = ("foolsgold", "foundationfl", "rlr")

@@ -191,10 +191,9 @@ def _draw_question(
         held[client] = problem.inputs(some), problem.y[some]
     questions = draw_questions(problem, held, strangers, [((c,), held[c]) for c in clients], rng)
     x, y = (torch.cat([getattr(q.candidates, part) for q in questions]) for part in ("x", "y"))
-    members = torch.cat([q.members for q in questions])
-    counts = torch.tensor([len(q.members) for q in questions])
-    asked = torch.tensor([*clients]).repeat_interleave(counts)
-    halved = torch.cat([_half(q.members) for q in questions])
+    truths = [q.members.cpu() for q in questions]
+    members, halved = torch.cat(truths), torch.cat([_half(one) for one in truths])
+    asked = torch.tensor([*clients]).repeat_interleave(torch.tensor([len(one) for one in truths]))
     return Candidates(x, y, asked.to(problem.device)), Answers(members, asked, halved)
 
 

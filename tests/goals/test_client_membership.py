@@ -115,7 +115,7 @@ def test_the_question_does_not_depend_on_the_party() -> None:
     assert torch.equal(server.x, client.x)
 
 
-def test_at_most_ten_clients_are_asked_about_with_fifty_samples_each() -> None:
+def test_at_most_ten_clients_are_asked_about_with_twenty_samples_each() -> None:
     truth = challenge(problem=spec(clients=13, samples=60, rounds=3)).answers
     assert len(truth.clients.unique()) == goal.MOST_CLIENTS
     counts = truth.clients[truth.members].bincount()

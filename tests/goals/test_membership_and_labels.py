@@ -37,7 +37,9 @@ def groups(
     forms: tuple[Form, ...] = FORMS, model: str = "mlp", clients: int = 2, **changes: Any,
 ) -> list[GroupSpec]:  # fmt: skip
     """A run, beside FedAvg's."""
-    options = {name: changes.pop(name) for name in ("rounds", "scale", "evidence") if name in changes}
+    options = {
+        name: changes.pop(name) for name in ("rounds", "scale", "evidence", "statistic", "ridge") if name in changes
+    }
     schedule = Schedule(**{"rounds": 12, "batch_size": 4, **changes})
     method = registry.find("model", model).parse({"widths": "32"} if model == "mlp" else {})
     problem = ProblemSpec(
@@ -109,6 +111,8 @@ CHANGES: dict[str, list[dict[str, str]]] = {
     "joint-membership": [{"rounds": "5"}],
     "marginal-membership": [{"rounds": "5"}, {"scale": "true"}],
     "last-layer-label": [{"rounds": "5"}, {"evidence": "rows"}],
+    "fedmia": [{"rounds": "5"}, {"statistic": "avg-cosine"}],
+    "upload-regression": [{"rounds": "5"}, {"ridge": "1"}],
 }
 
 
@@ -116,7 +120,8 @@ CHANGES: dict[str, list[dict[str, str]]] = {
 def test_every_option_acts(attack: str, change: dict[str, str]) -> None:
     given = {name for some in CHANGES[attack] for name in some}
     assert given == {f.name for f in fields(registry.find("attack", attack).options)}
-    usual, other = (server(attack, batch_size=16, **settings)["metrics"] for settings in ({}, change))
+    clients = 4 if attack == "fedmia" else 2  # it compares with two others
+    usual, other = (server(attack, clients=clients, batch_size=16, **settings)["metrics"] for settings in ({}, change))
     assert usual != other
 
 

@@ -40,5 +40,12 @@ CARD = Card(
         ("goal", "client-membership: half of the candidates are in the client's data set, half are held out"),
         ("reads", "every client's uploads, in rounds of the whole training"),
     ),
-    usual=(("batch_size", "16"), ("clients", "10")),
+    usual=(
+        ("model", "mlp"),
+        ("model.widths", "64"),
+        ("partition", "few"),
+        ("clients", "4"),
+        ("batch_size", "16"),
+        ("rounds", "200"),
+    ),
 )

@@ -21,16 +21,23 @@ CARD = Card(
     target="fedarena.attacks.membership.upload_regression:UploadRegression",
     options=Options,
     departures=(
-        "Not from a paper: ridge regression in place of the usual cosine with a candidate's own contribution, because "
-        "contributions of samples of a class are much alike, and an upload is the mean of its samples'. Leemann, "
-        "Pawelczyk and Kasneci (2023) whiten by the covariance of gradients instead, for one upload.",
-        "The candidates hold all samples of a client, where it has few. So the attacker knows what else may be in a "
-        "batch, and not what is. ε bounds attackers that know more than that.",
+        "Not from a paper: ridge regression in place of the usual cosine with a candidate's own contribution. "
+        "An upload is the mean of its samples' contributions, and those of a class are much alike. "
+        "Leemann, Pawelczyk and Kasneci (2023) whiten one upload by the covariance of gradients instead.",
+        "Where a client has few samples, all of them are candidates. So the attacker knows what may be in a batch, and "
+        "not what is. ε bounds attackers that know more than that.",
     ),
     equations="score(x, c) = Σ_t w_t(x), w_t = argmin_w ‖v_tc − Σ_x w(x) a_t(x)‖² + λ‖w‖², v_tc and a_t(x) of length 1",
     facts=(
         ("goal", "client-membership: half of the candidates are in the client's data set, half are held out"),
         ("reads", "every client's uploads, or their mean, in rounds of the whole training"),
     ),
-    usual=(("batch_size", "16"), ("clients", "10")),
+    usual=(
+        ("model", "mlp"),
+        ("model.widths", "64"),
+        ("partition", "few"),
+        ("clients", "4"),
+        ("batch_size", "16"),
+        ("rounds", "200"),
+    ),
 )

@@ -38,6 +38,12 @@ ATTACKS = tuple(
     if issubclass(registry.find("attack", name).load(), Inference)
 )
 SEARCH = {"victims": "3", "iterations": "600", "restarts": "4", "window": "30", "prior": "none"}
+FEW: Settings = {
+    "problem": {"partition": "few"},
+    "partition": {"samples": "20"},
+    "training": {"rounds": "60"},
+    "attack": {"rounds": "5"},
+}
 PAPERS_NETWORK: Settings = {"problem": {"model": "lenet-dlg"}, "training": {"rounds": "31", "lr": "0.3"}}
 SHORT: Mapping[str, Settings] = {
     "dlg": {"attack": SEARCH, **PAPERS_NETWORK},
@@ -52,6 +58,8 @@ SHORT: Mapping[str, Settings] = {
     "membership-inference": {"model": {"widths": "32"}, "attack": {"shadows": "4"}},
     "inverting-gradients": {"attack": {"victims": "2", "iterations": "400"}, "training": {"rounds": "31"}},
     "analytic": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "fedmia": FEW,
+    "upload-regression": FEW,
 }
 """Attack → options and schedule in place of the usual ones, so that no pairing takes more than a minute or so."""
 
