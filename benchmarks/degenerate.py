@@ -3,8 +3,8 @@
     FEDARENA_DATA=… python benchmarks/degenerate.py [--suites NAME,…] [--seeds N,…] [--jobs N] [--out FOLDER]
 
 The defenses are those of `tests/helpers/degenerate.py`, installed as a plug-in: a constant model, a server that ignores
-its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, two that protect some
-rounds and one that protects some clients, and two that hide what their messages tell. They meet FedAvg's problems of a
+its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, four that protect some
+rounds and two that protect some clients, and two that hide what their messages tell. They meet FedAvg's problems of a
 published suite and a part of its attacks. A worst case over fewer attacks is at least that over all, so each score here
 is an upper bound of the one on the board.
 
@@ -48,6 +48,9 @@ POISONED = {
 """Published suite → its problems that count as utility and that clients poison."""
 READ = {"smoke": "analytic", "digits": "analytic", "iid": "inverting-gradients", "heterogeneous": "inverting-gradients"}
 """Published suite → its attack on samples, on the problem `upload`."""
+MEMBERS = {"smoke": "model", "digits": "model", "iid": "members", "heterogeneous": "members"}
+"""Published suite → its problem on which all uploads of a client are read together."""
+POOLED = "upload-regression"
 AXES = ("utility", "integrity", "privacy")
 
 
@@ -104,11 +107,12 @@ def levels(row: RankingRow) -> list[float]:
 
 def suite_of(name: str) -> str:
     """The suite's problems and options, with the degenerate defenses in place of its own."""
-    absent = rf"(?ms)^\[(methods|training)\.(?!sign-flip\]|{READ[name]}\]).*?(?=^\[|\Z)"
+    absent = rf"(?ms)^\[(methods|training)\.(?!sign-flip\]|{READ[name]}\]|{POOLED}\]).*?(?=^\[|\Z)"
     text = re.sub(absent, "", load(name).text.split("[[matrix]]")[0])
     for problem in POISONED[name]:
         text += matrix(problem, ["sign-flip"])
-    return text + matrix("upload", [READ[name], "last-layer-label"], 'parties = ["server"]')
+    text += matrix("upload", [READ[name], "last-layer-label"], 'parties = ["server"]')
+    return text + matrix(MEMBERS[name], [POOLED], 'parties = ["server"]')
 
 
 def matrix(problem: str, attacks: Sequence[str], more: str = "") -> str:

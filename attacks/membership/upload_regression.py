@@ -8,7 +8,8 @@ A regression on all of them at once does not confuse them:
 
 with v and the rows a(x) of A scaled to length 1, as protocols scale both. The score of a candidate is the sum of w(x)
 over all that was seen of the client that it is asked about. Samples that come back in many rounds stand out, and a
-round that says nothing adds nothing but noise.
+round that says nothing adds nothing but noise. As a protocol may treat clients differently, the scores of each client
+are brought to one scale.
 """
 
 from __future__ import annotations
@@ -48,7 +49,15 @@ class UploadRegression(Inference):
             own = contributions(seen, candidates, which, view.n_classes)
             total[which] += coefficients(own, flatten(seen.target).double(), self.options.ridge)
             progress((i + 1) / len(view.observations), f"round {seen.round}")
-        return [Scores(total)]
+        return [Scores(to_one_scale(total, candidates.clients))]
+
+
+def to_one_scale(scores: Tensor, clients: Tensor | None) -> Tensor:
+    """The scores [m] with a mean square of 1 over each client's candidates; zeros stay zeros."""
+    assert clients is not None, "candidates of a client's data set name the client"
+    groups = clients.unique(return_inverse=True)[1]
+    squares = torch.zeros_like(scores).scatter_reduce(0, groups, scores.square(), "mean", include_self=False)[groups]
+    return torch.where(squares > 0, scores / squares.sqrt(), 0.0)
 
 
 def coefficients(own: Tensor, target: Tensor, ridge: float) -> Tensor:

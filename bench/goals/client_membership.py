@@ -8,9 +8,9 @@ Candidates are asked about a client each. Half of them are samples that it holds
 (`fedarena.goals.candidates`). At most `MOST_CLIENTS` clients are asked about, with at most `MOST_SAMPLES` of their
 samples.
 
-A protocol may protect most clients and give one away. So the client that is told best is judged beside all of them. It
-is chosen on one half of the candidates and judged on the other, in both ways, so that luck does not choose it. Where
-its interval lies above that of all candidates together, its AUC counts.
+A protocol may protect most clients and give one away. So the client that is told best is judged beside all of them. For
+each fifth of the candidates it is chosen on the other fifths, so that luck does not choose it. Where its interval lies
+above that of all candidates together, its AUC counts.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 MOST_CLIENTS = 10
 MOST_SAMPLES = 50
+FOLDS = 5
 
 
 class ClientMembershipText(RankingText):
@@ -87,12 +88,13 @@ class Answers:
     Attributes:
         members: which candidates the client holds that they are asked about, [m] (bool).
         clients: that client, [m] (int64).
-        halves: which half of the candidates each is in, [m] (bool), with as many members of each client in either.
+        folds: which fifth of the candidates each is in, [m] (int64), with as many members of each client in all, or one
+            less.
     """
 
     members: Tensor
     clients: Tensor
-    halves: Tensor
+    folds: Tensor
 
 
 class ClientMembership(Ranking):
@@ -192,28 +194,29 @@ def _draw_question(
     questions = draw_questions(problem, held, strangers, [((c,), held[c]) for c in clients], rng)
     x, y = (torch.cat([getattr(q.candidates, part) for q in questions]) for part in ("x", "y"))
     truths = [q.members.cpu() for q in questions]
-    members, halved = torch.cat(truths), torch.cat([_half(one) for one in truths])
+    members, folds = torch.cat(truths), torch.cat([_folds(one) for one in truths])
     asked = torch.tensor([*clients]).repeat_interleave(torch.tensor([len(one) for one in truths]))
-    return Candidates(x, y, asked.to(problem.device)), Answers(members, asked, halved)
+    return Candidates(x, y, asked.to(problem.device)), Answers(members, asked, folds)
 
 
-def _half(members: Tensor) -> Tensor:
-    """Every other member and every other outsider, [m] (bool)."""
-    return torch.where(members, members.cumsum(0), (~members).cumsum(0)) % 2 == 1
+def _folds(members: Tensor) -> Tensor:
+    """Shares members and outsiders out in turn, [m] (int64)."""
+    return torch.where(members, members.cumsum(0), (~members).cumsum(0)) % FOLDS
 
 
 def _told_best(values: Tensor, truth: Answers) -> tuple[list[Scores], list[Tensor]] | None:
     """The scores of the client that is told best, and which candidates are members; None where there is no choice.
 
-    In each half of the candidates it is the client that is told best in the other half.
+    In each fifth of the candidates it is the client that is told best in the others.
     """
     clients = truth.clients.unique().tolist()
     if len(clients) < 2:
         return None
-    chosen = torch.zeros_like(truth.halves)
-    for half in (truth.halves, ~truth.halves):
-        aucs = {client: _auc(values, truth, (truth.clients == client) & ~half) for client in clients}
-        chosen |= half & (truth.clients == max(aucs, key=lambda client: aucs[client]))
+    chosen = torch.zeros_like(truth.members)
+    for fold in range(FOLDS):
+        here = truth.folds == fold
+        aucs = {client: _auc(values, truth, (truth.clients == client) & ~here) for client in clients}
+        chosen |= here & (truth.clients == max(clients, key=lambda client: aucs[client]))
     if chosen.sum() == truth.members[chosen].sum() or not truth.members[chosen].any():
         return None
     return [Scores(values[chosen])], [truth.members[chosen]]

@@ -52,12 +52,12 @@ def control_of(
         return None
     control = replace(finished, control=True)
     said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
-    unlike = [{t for t, error in _errors(finished, reading).items() if error > UNLIKE} for reading in said]
+    unlike = [{seen for seen, error in _errors(finished, reading).items() if error > UNLIKE} for reading in said]
     if not all(unlike):
         return None
     if said:
-        exact = {t for t, error in _errors(finished, _observations(control, transcript)).items() if error < EXACT}
-        if not all(rounds & exact for rounds in unlike):
+        exact = {seen for seen, error in _errors(finished, _observations(control, transcript)).items() if error < EXACT}
+        if not all(others & exact for others in unlike):
             return None
     elif _shown_in_the_other_form(finished, control, transcript):
         return None
@@ -80,13 +80,13 @@ def _observations(finished: FinishedRun, transcript: PartyTranscript) -> Sequenc
     return () if isinstance(readings, NotApplicable) or not readings else readings[0].observations
 
 
-def _errors(finished: FinishedRun, reading: Sequence[Observation]) -> dict[int, float]:
-    """By round, how far what the true samples would give is from what was seen.
+def _errors(finished: FinishedRun, reading: Sequence[Observation]) -> dict[tuple[int, tuple[int, ...]], float]:
+    """By round and clients, how far what the true samples would give is from what was seen.
 
     Rounds are left out whose clients drew their samples by chance, and not as many as the party expects.
     """
-    truths = {o.round: (o, *finished.truth(o)) for o in reading}
-    return {t: _error(finished, o, x, y) for t, (o, x, y) in truths.items() if len(y) == o.images}
+    truths = {(o.round, o.clients): (o, *finished.truth(o)) for o in reading}
+    return {seen: _error(finished, o, x, y) for seen, (o, x, y) in truths.items() if len(y) == o.images}
 
 
 def _error(finished: FinishedRun, seen: Observation, x: Tensor, y: Tensor) -> float:

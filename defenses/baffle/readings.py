@@ -22,8 +22,9 @@ released code, other parties can replay nothing, and both forms read a noisy upd
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -124,7 +125,7 @@ def _matched(
     )
     if threat.form != "adaptive":
         return of_round
-    z = torch.stack(list(wire.directions(seed, len(differences)))).to(differences.device)
+    z = _directions(wire, seed, len(differences), differences.device)
     return replace(
         of_round,
         target={DIFFERENCES: differences / wire.spacing},
@@ -132,6 +133,19 @@ def _matched(
         rough=Projections(plain, z) if o.sigma <= SMALL else None,
         output_bias=None,
     )
+
+
+_DRAWN: WeakValueDictionary[Hashable, Tensor] = WeakValueDictionary()
+"""The directions that observations hold. All clients of a round may have the same, and K·n numbers are many."""
+
+
+def _directions(wire: BaffleWire, seed: int, count: int, device: torch.device) -> Tensor:
+    """z [K, n], the same tensor as long as it is in use."""
+    key = wire.n, seed, count, device
+    z = _DRAWN.get(key)
+    if z is None:
+        z = _DRAWN[key] = torch.stack(list(wire.directions(seed, count))).to(device)
+    return z
 
 
 # -- a client -------------------------------------------------------------------------------------------

@@ -37,6 +37,16 @@ partition_options = {{ share = 0.4 }}
 model_options = {{ widths = [32] }}
 training = {{ rounds = 60, batch_size = 16, lr = 0.5, eval_every = 5 }}
 
+[problems.members]
+dataset = "digits"
+model = "mlp"
+clients = 6
+partition = "few"
+partition_options = {{ samples = 20 }}
+model_options = {{ widths = [32] }}
+training = {{ rounds = 100, batch_size = 16, lr = 0.2 }}
+utility = false
+
 [methods.two-stage]
 epsilon = 8
 
@@ -49,11 +59,21 @@ tune = 2
 [methods.analytic]
 victims = 3
 
+[methods.upload-regression]
+rounds = 40
+
 [[matrix]]
 problem = "upload"
 defenses = {["fedavg", *SOUND, *CLASSES]}
 attacks = ["analytic", "last-layer-label"]
 parties = ["server"]
+
+[[matrix]]
+problem = "members"
+defenses = {["fedavg", *SOUND, *CLASSES]}
+attacks = ["upload-regression"]
+parties = ["server"]
+forms = ["adaptive"]
 
 [[matrix]]
 problem = "poison"
@@ -103,7 +123,7 @@ def test_it_has_no_rank_if_it_hides_what_its_messages_tell(
 ) -> None:
     assert rows[name].rank is None
     assert rows[name].privacy.value is None
-    for what in ("samples", "labels"):
+    for what in ("samples", "labels", "who is in a client's data set"):
         reason = f"{name}: a control reading of the same messages leaks {what}"
         assert reason in rows[name].unranked
         assert reason in to_csv(board)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
+from helpers.degenerate import CLASSES
 from torch import Tensor
 
+import fedarena as fa
 from fedarena.contracts.inference import Scores
 from fedarena.contracts.view import View
 from fedarena.core import registry
@@ -26,6 +29,14 @@ from fedarena.records.schema import Record
 from fedarena.runs.trial import attack, prepare
 
 SAMPLES, CLIENTS, ROUNDS = 20, 5, 6
+UNPROTECTED: dict[str, Any] = {
+    "clients": 10,
+    "partition.samples": SAMPLES,
+    "model.widths": 32,
+    "rounds": 120,
+    "party": "server",
+    "form": "adaptive",
+}
 
 
 def spec(clients: int = CLIENTS, samples: int = SAMPLES, **training: float) -> ProblemSpec:
@@ -126,12 +137,13 @@ def test_a_client_alone_is_asked_about_itself() -> None:
     assert challenge(problem=spec(clients=1)).answers.clients.unique().tolist() == [0]
 
 
-def test_both_halves_have_as_many_members_of_each_client() -> None:
+def test_all_folds_have_as_many_members_of_each_client() -> None:
     truth = challenge().answers
     for client in truth.clients.unique().tolist():
         of_client = truth.clients == client
         for kind in (truth.members, ~truth.members):
-            assert int((of_client & kind & truth.halves).sum()) == int((of_client & kind & ~truth.halves).sum())
+            counts = [int((of_client & kind & (truth.folds == fold)).sum()) for fold in range(goal.FOLDS)]
+            assert counts == [SAMPLES // goal.FOLDS] * goal.FOLDS
 
 
 # -- what is shown --------------------------------------------------------------------------------------
@@ -250,6 +262,13 @@ def test_the_regression_tells_what_the_published_statistic_does_not() -> None:
     regression, cosine = (record("fedavg", problem=many, name=n)["metrics"] for n in ("upload-regression", "fedmia"))
     assert regression["auc_low"] > 0.8
     assert regression["auc_low"] > cosine["auc_high"]
+
+
+@pytest.mark.parametrize("name", ["rare-uploads", "rare-silence", "given-away"])
+def test_a_protocol_that_protects_most_rounds_or_clients_protects_nobody(name: str) -> None:
+    found = fa.run(CLASSES[name], "upload-regression", **UNPROTECTED, **{"attack.rounds": 100})
+    (own,) = [r for r in found if r["defense"] == name]
+    assert own["scores"]["privacy"] < 0.3
 
 
 def test_noise_of_differential_privacy_withstands_it() -> None:

@@ -22,7 +22,7 @@ from fedarena.runs.engine import run_groups
 from fedarena.runs.trial import attack, prepare_together, shared
 
 ATTACKS = ("dlg", "idlg", "inverting-gradients", "analytic", "last-layer-label", "joint-membership")
-ATTACKS += ("marginal-membership", "property-inference")
+ATTACKS += ("marginal-membership", "property-inference", "fedmia", "upload-regression")
 SMALL = {"property-inference": {"rounds": "8", "round_batches": "2"}}
 
 
@@ -32,6 +32,9 @@ def group(defense: str, method: str, options: Mapping[str, str] | None = None, *
     model = registry.find("model", "mlp").parse({"widths": "32"})
     rounds = Schedule(**{"rounds": 12, "batch_size": 1, "lr": 0.1, "loss": loss, **schedule})
     problem = ProblemSpec("digits", model="mlp", partition="iid", clients=4, model_options=model, schedule=rounds)
+    if schedule.get("batch_size") == 16:  # of 20, so that nearly all samples of a client are behind each upload
+        few = registry.find("partition", "few").parse({"samples": "20"})
+        problem = replace(problem, partition="few", partition_options=few)
     attacked = compose.parse_attack(method, SMALL.get(method, {}))
     return GroupSpec(problem, defense=made, attack=attacked, threats=threats(PARTIES, FORMS), seed=0)
 
@@ -78,12 +81,14 @@ def plug_ins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         ("analytic", "identified", "samples"),
         ("last-layer-label", "label_accuracy", "labels"),
         ("joint-membership", "auc", "who was in a batch"),
+        ("upload-regression", "auc", "who is in a client's data set"),
     ],
 )
 def test_what_a_defense_hides_stands_in_the_record(
     defense: str, said: str, method: str, metric: str, leaks: str
 ) -> None:
-    spec, plain = group(defense, method), group("fedavg", method)
+    training = {"batch_size": 16, "rounds": 40} if method == "upload-regression" else {}
+    spec, plain = group(defense, method, **training), group("fedavg", method, **training)
     hiding, honest = run_groups([spec, plain], 1)
     assert len(hiding.records) == len(spec.threats)
     for record, like in zip(hiding.records, honest.records, strict=True):

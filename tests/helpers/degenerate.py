@@ -19,7 +19,7 @@ from fedarena.contracts.transcript import Seen
 from fedarena.core import registry
 from fedarena.core.card import Card
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, row
+from fedarena.core.tensors import Tensors, row, stack
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Auxiliary, Batch
@@ -123,6 +123,43 @@ class Favourite(TinyNoise):
         return ups, after
 
 
+class RareUploads(TinyNoise):
+    """Clients send zeros in nine rounds of ten, by chance, and ten times FedAvg's upload in the others."""
+
+    def draw(self, rng: Rng) -> Tensors:
+        return super().draw(rng) | {"chance": torch.rand((), generator=rng.child("chance").torch())}
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, memory = FedAvg.client(self, down, batch, memory, {})
+        return (self.sent(up, (noise["chance"] < 0.1).to(torch.float32), noise) if noise else up), memory
+
+    def sent(self, up: Tensors, now: Tensor, noise: Tensors) -> Tensors:
+        """What is sent; `now` is 1 in the rounds in which something is."""
+        return scale_by(up, 10 * now)
+
+
+class RareSilence(RareUploads):
+    """Clients add noise, N(0, 0.3²), in nine rounds of ten, by chance, and nothing in the others."""
+
+    def sent(self, up: Tensors, now: Tensor, noise: Tensors) -> Tensors:
+        return {name: t + 0.3 * (1 - now) * noise[name] for name, t in up.items()}
+
+
+class GivenAway(TinyNoise):
+    """All clients but the last one of a round add noise, N(0, 1)."""
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        return FedAvg.client(self, down, batch, {}, {})
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        ups, after = Defense.clients(self, down, batches, memories, noises)
+        hidden = [row(ups, i) for i in range(len(batches) - 1)]
+        hidden = [{name: t + noise[name] for name, t in up.items()} for up, noise in zip(hidden, noises, strict=False)]
+        return stack([*hidden, row(ups, len(batches) - 1)]), after
+
+
 def scale_by(tensors: Tensors, factor: Tensor) -> Tensors:
     return {name: factor * t for name, t in tensors.items()}
 
@@ -189,6 +226,9 @@ CLASSES: Mapping[str, type[Defense]] = {
     "late-uploads": LateUploads,
     "favourite": Favourite,
     "early-noise": EarlyNoise,
+    "rare-uploads": RareUploads,
+    "rare-silence": RareSilence,
+    "given-away": GivenAway,
     "silent": Silent,
     "misleading": Misleading,
 }

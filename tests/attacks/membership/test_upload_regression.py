@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from fedarena.attacks.membership.cards.upload_regression import Options
 from fedarena.attacks.membership.helpers.candidate_scores import own
 from fedarena.attacks.membership.helpers.contributions import asked_about, contributions
-from fedarena.attacks.membership.upload_regression import UploadRegression, coefficients, unit
+from fedarena.attacks.membership.upload_regression import UploadRegression, coefficients, to_one_scale, unit
 from fedarena.contracts.inference import Scores, Watch
 from fedarena.contracts.observation import Candidates
 from fedarena.contracts.view import View
@@ -54,6 +54,12 @@ def test_nothing_says_nothing() -> None:
     assert coefficients(a, torch.zeros(5, dtype=torch.float64), 0.1).tolist() == [0, 0, 0]
     a[1] = 0.0
     assert coefficients(a, torch.ones(5, dtype=torch.float64), 0.1)[1] == 0
+
+
+def test_the_scores_of_each_client_are_brought_to_one_scale() -> None:
+    scores = torch.tensor([3.0, 0, 4, 0, -0.5, 0], dtype=torch.float64)
+    scaled = to_one_scale(scores, torch.tensor([7, 2, 7, 2, 5, 5]))
+    assert torch.allclose(scaled, scores / torch.tensor([12.5, 1, 12.5, 1, 0.125, 0.125], dtype=torch.float64).sqrt())
 
 
 def test_contributions_are_those_of_one_candidate_at_a_time() -> None:
