@@ -3,7 +3,7 @@
 Scores, shares and boards are drawn at random from laws whose truth is known.
 
     python coverage.py              all tables, about two minutes
-    python coverage.py --table auc  one of them: auc, tpr, worst
+    python coverage.py --table auc  one of them: auc, missed, tpr, worst
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ BAR_WORST = 0.90
 """The least coverage of intervals of worst cases."""
 
 AUCS = (0.5, 0.8, 0.95, 0.98, 0.99)
+MISSED = (0.005, 0.02, 0.05, 0.1)
 FOUND = (0.02, 0.1, 0.5, 0.9, 0.98)
 RATE = "tpr_at_1_percent_fpr"
 NORMAL = NormalDist()
@@ -160,6 +161,20 @@ def auc_rows(draws: int) -> Iterator[Row]:
             )
 
 
+def missed_rows(draws: int) -> Iterator[Row]:
+    """AUCs of scores that are certain, but for a share of the members that lie below all outsiders."""
+    for half in (20, 50, 200):
+        for share in MISSED:
+            ends = []
+            for draw in range(draws):
+                generator = Rng(draw).child("missed", half).torch()
+                inside = torch.where(torch.rand(half, generator=generator) < share, -9.0, 9.0)
+                scores = torch.cat([inside, torch.zeros(half)]) + torch.randn(2 * half, generator=generator)
+                metrics = membership_metrics([Scores(scores)], [torch.arange(2 * half) < half], grouped=False)
+                ends.append((metrics["auc_low"], metrics["auc_high"]))
+            yield row("missed", f"{half} + {half}", 1 - share, np.array(ends), BAR)
+
+
 def tpr_rows(draws: int) -> Iterator[Row]:
     """True positive rates at a false positive rate of 1 %."""
     for layout in TPR_LAYOUTS:
@@ -219,7 +234,7 @@ def rivals(scores: Array, g: np.random.Generator, resamples: int = 300) -> dict[
     return {name: np.stack(pair, axis=1) for name, pair in ends.items()}
 
 
-TABLES = {"auc": auc_rows, "tpr": tpr_rows, "worst": worst_rows}
+TABLES = {"auc": auc_rows, "missed": missed_rows, "tpr": tpr_rows, "worst": worst_rows}
 
 
 def main() -> int:

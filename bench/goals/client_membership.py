@@ -118,8 +118,10 @@ class ClientMembership(Ranking):
     def _challenge(
         self, finished: FinishedRun, threat: Threat, clients: Sequence[int], reading: Reading, attack: Inference
     ) -> Challenge | NoChallenge:
-        seen = {*chain(*(o.clients for o in reading.observations))}
-        candidates, answers = _draw_question(finished, threat, [c for c in clients if c in seen], attack)
+        shown = {*chain(*(o.clients for o in reading.observations))} & {*clients}
+        if not shown:
+            return NoChallenge(reading.name, "none of the clients that are asked about was seen")
+        candidates, answers = _draw_question(finished, threat, sorted(shown), attack)
         if not len(answers.members):
             return NoChallenge(reading.name, "no held-out sample has a class of a client that was seen")
         view = replace(finished.view(threat, attack, reading), candidates=candidates)

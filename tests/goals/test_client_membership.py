@@ -13,6 +13,7 @@ from torch import Tensor
 
 import fedarena as fa
 from fedarena.contracts.inference import Scores
+from fedarena.contracts.observation import Reading
 from fedarena.contracts.view import View
 from fedarena.core import registry
 from fedarena.core.rng import Rng
@@ -20,7 +21,7 @@ from fedarena.core.threat import Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals import client_membership as goal
-from fedarena.goals.challenge import Challenge
+from fedarena.goals.challenge import Challenge, NoChallenge
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
@@ -193,6 +194,20 @@ def test_the_rounds_are_drawn_by_the_seed() -> None:
     drawn = [tuple(sorted({o.round for o in view(seed=seed).observations})) for seed in range(4)]
     assert len(set(drawn)) > 1
     assert drawn == [tuple(sorted({o.round for o in view(seed=seed).observations})) for seed in range(4)]
+
+
+def test_uploads_of_clients_that_nobody_asks_about_are_no_question() -> None:
+    """Krum's step is one client's upload, whoever that is."""
+    one, *others = prepared("krum", "client", problem=spec(clients=13, rounds=20))
+    assert not others
+    if isinstance(one, OpenRecord):
+        asked = {*one.challenge.answers.clients.tolist()}
+        assert asked <= {c for o in one.challenge.view.observations for c in o.clients}
+    made = replace(challenge().view.observations[0], clients=(99,))
+    finished, transcript = None, Threat("server", "adaptive")
+    none = goal.GOAL._challenge(finished, transcript, [1, 2], Reading("upload", (made,)), None)  # type: ignore[arg-type]
+    assert isinstance(none, NoChallenge)
+    assert none.reason == "none of the clients that are asked about was seen"
 
 
 def test_a_rule_that_hides_the_mean_is_not_applicable_to_a_client() -> None:

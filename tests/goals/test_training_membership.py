@@ -116,7 +116,8 @@ def test_the_interval_is_the_hull_of_delong_s_and_the_score_interval() -> None:
     above = values[inside][:, None] > values[~inside][None]
     share = above.double()
     auc, m, n = float(share.mean()), len(share), share.shape[1]
-    spread = (share.mean(1).var() / m + share.mean(0).var() / n).sqrt()
+    more = (auc**2 + (1 - auc) ** 2) * (1 / ((m + 2) * (m + 1)) + 1 / ((n + 2) * (n + 1)))
+    spread = (share.mean(1).var() / m + share.mean(0).var() / n + more).sqrt()
     assert judged["auc"] == pytest.approx(auc)
     score = score_interval(auc, m, n)
     delong = auc + t_quantile(m + n - 1) * float(spread)

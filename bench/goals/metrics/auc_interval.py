@@ -3,7 +3,8 @@
 An interval by standard errors shrinks to nothing as a ranking becomes perfect: of 20 members and 20 outsiders whose
 true AUC is 0.98, it holds the truth in 75 of 100 draws. A score interval does not shrink, since it computes for each A
 what spread an AUC of A would have; but it assumes independent candidates, whose scores have equal spread. The interval
-here is the hull of both. How often it holds the truth was simulated by `benchmarks/coverage.py`.
+here is the hull of both, and the standard error is that of a few candidates more that went wrong (`_of_two_more`).
+How often it holds the truth was simulated by `benchmarks/coverage.py`.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ class AucEstimate:
     Attributes:
         auc: the probability that a member outranks an outsider; a tie counts one half.
         members, outsiders: how many independent candidates those that were ranked are worth.
-        variance: of the AUC by its standard error; None for a single unit.
+        variance: of the AUC, the square of its standard error.
         units: what the variance counts: groups whose candidates are alike, or candidates.
     """
 
     auc: float
     members: float
     outsiders: float
-    variance: float | None
+    variance: float
     units: int
 
 
@@ -61,8 +62,9 @@ def estimate_auc(inside: Sequence[Tensor], outside: Sequence[Tensor], alike: boo
         ((v - auc) / len(members), (u - auc) / len(outsiders)) for v, u in zip(above, below, strict=True)
     ]  # what each candidate adds to the AUC's error
     single = torch.cat([part for pair in parts for part in pair])
+    more = _of_two_more(auc, len(members), len(outsiders))
     if not alike or len(parts) < 2:
-        return AucEstimate(auc, len(members), len(outsiders), _variance(single), len(single))
+        return AucEstimate(auc, len(members), len(outsiders), _variance(single) + more, len(single))
     variance = _variance(torch.stack([v.sum() + u.sum() for v, u in parts]))
     largest = (_mean_group(inside) + _mean_group(outside)) / 2
     of_ranks = (_effect_of_ranks(inside) + _effect_of_ranks(outside)) / 2
@@ -73,7 +75,7 @@ def estimate_auc(inside: Sequence[Tensor], outside: Sequence[Tensor], alike: boo
         for best in (1.0, 0.0)
     ) / len(parts)
     effect = err * ratio + (1 - err) * of_ranks
-    return AucEstimate(auc, len(members) / effect, len(outsiders) / effect, variance, len(parts))
+    return AucEstimate(auc, len(members) / effect, len(outsiders) / effect, variance + more, len(parts))
 
 
 def auc_interval(estimate: AucEstimate, together: int = 1) -> tuple[float, float]:
@@ -85,8 +87,6 @@ def auc_interval(estimate: AucEstimate, together: int = 1) -> tuple[float, float
         together: how many such intervals are to hold at once in 95 of 100 cases (Bonferroni).
     """
     low, high = score_interval(estimate.auc, estimate.members, estimate.outsiders, together)
-    if estimate.variance is None:
-        return low, high
     half = t_quantile(estimate.units - 1, together) * math.sqrt(estimate.variance)
     return min(low, max(0.0, estimate.auc - half)), max(high, min(1.0, estimate.auc + half))
 
@@ -154,6 +154,16 @@ def _variance(sums: Tensor) -> float:
         sums: v_g/M + u_g/N of each group, of two groups or more.
     """
     return len(sums) / (len(sums) - 1) * float(sums.square().sum())
+
+
+def _of_two_more(auc: float, members: int, outsiders: int) -> float:
+    """What two members and two outsiders more add to the variance of an AUC, if one of each is ranked entirely wrong
+    and the other right: (AUC² + (1 − AUC)²)/(n (n − 1)), n with these two, of either kind.
+
+    Where few candidates go wrong, a sample may hold none of them, and its own spread says nothing of them. So one adds
+    two successes and two failures to a share (Agresti and Coull 1998).
+    """
+    return (auc**2 + (1 - auc) ** 2) * sum(1 / ((n + 2) * (n + 1)) for n in (members, outsiders))
 
 
 def _mean_group(groups: Sequence[Tensor]) -> float:

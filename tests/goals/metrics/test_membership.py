@@ -66,15 +66,28 @@ def test_the_interval_is_that_of_a_bootstrap_over_observations() -> None:
     assert (metrics["auc_high"] - metrics["auc_low"]) / 2 == pytest.approx(2.0 * spread, rel=0.1)  # t(59) is 2.00
 
 
-def test_the_interval_is_delongs_where_groups_are_single_candidates() -> None:
+def test_the_interval_is_delongs_with_two_candidates_more_of_each_kind() -> None:
     generator = Rng(1).torch()
     truth = torch.arange(400) < 200
     v = torch.randn(400, generator=generator) + 0.8 * truth
     metrics = judged(list(v.split(1)), list(truth.split(1)))
     inside = [float((p > v[~truth]).double().mean()) for p in v[truth]]
     outside = [float((v[truth] > q).double().mean()) for q in v[~truth]]
-    delong = math.sqrt(float(torch.tensor(inside).var()) / 200 + float(torch.tensor(outside).var()) / 200)
-    assert metrics["auc_high"] - metrics["auc"] == pytest.approx(1.966 * delong, rel=0.01)
+    delong = float(torch.tensor(inside).var()) / 200 + float(torch.tensor(outside).var()) / 200
+    more = 2 * (metrics["auc"] ** 2 + (1 - metrics["auc"]) ** 2) / (202 * 201)
+    assert metrics["auc_high"] - metrics["auc"] == pytest.approx(1.966 * math.sqrt(delong + more), rel=0.01)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.05])
+def test_intervals_hold_where_few_members_go_wrong(share: float) -> None:
+    held = 0
+    for seed in range(300):
+        generator = Rng(seed).child("missed").torch()
+        inside = torch.where(torch.rand(200, generator=generator) < share, -9.0, 9.0)
+        scores = torch.cat([inside, torch.zeros(200)]) + torch.randn(400, generator=generator)
+        metrics = membership_metrics([Scores(scores)], [torch.arange(400) < 200], grouped=False)
+        held += metrics["auc_low"] <= 1 - share <= metrics["auc_high"]
+    assert held >= 0.93 * 300
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.8])
