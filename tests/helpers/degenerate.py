@@ -146,7 +146,7 @@ class RareSilence(RareUploads):
 
 
 class GivenAway(TinyNoise):
-    """All clients but the last one of a round add noise, N(0, 1)."""
+    """All clients but the last one of a round add noise, N(0, 3²)."""
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         return FedAvg.client(self, down, batch, {}, {})
@@ -156,7 +156,9 @@ class GivenAway(TinyNoise):
     ) -> tuple[Tensors, list[Tensors]]:
         ups, after = Defense.clients(self, down, batches, memories, noises)
         hidden = [row(ups, i) for i in range(len(batches) - 1)]
-        hidden = [{name: t + noise[name] for name, t in up.items()} for up, noise in zip(hidden, noises, strict=False)]
+        hidden = [
+            {name: t + 3 * noise[name] for name, t in up.items()} for up, noise in zip(hidden, noises, strict=False)
+        ]
         return stack([*hidden, row(ups, len(batches) - 1)]), after
 
 

@@ -290,6 +290,7 @@ OUTCOMES: dict[str, dict[str, float]] = {
     "reconstruction": {"identified": 0.4, "identified_low": 0.12, "identified_high": 0.74, "recovered": 0.2},
     "membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
     "training-membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
+    "client-membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
     "property": {"auc": 0.85, "advantage": 0.7, "auc_low": 0.75, "auc_high": 0.95},
     "labels": {"label_accuracy": 0.5, "label_accuracy_low": 0.25, "label_accuracy_high": 0.75},
     "extraction": MODEL,
