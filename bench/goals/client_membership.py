@@ -36,8 +36,8 @@ from fedarena.goals.metrics.auc_interval import share_below
 from fedarena.goals.metrics.membership import membership_metrics, ranked
 from fedarena.goals.own_samples import of_others, why_all_own
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, chance_of, outsiders
-from fedarena.goals.text import given_of_readings, span, values
+from fedarena.goals.ranking import Ranking, RankingText, blind, chance_of
+from fedarena.goals.text import given_of_readings, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
@@ -54,6 +54,7 @@ class ClientMembershipText(RankingText):
     """The words of `ClientMembership`."""
 
     distinguishes = "who is in a client's data set"
+    members = "held by the client that is asked about"
 
     def lines(self, cell: Cell) -> list[str]:
         lines = super().lines(cell)
@@ -62,10 +63,7 @@ class ClientMembershipText(RankingText):
         return lines
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (counts := values(records, "candidates")):
-            return []
-        asked = f"Candidates: {span(counts)} a cell and seed, half of them held by the client that is asked about."
-        sentences = [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
+        sentences = super().baseline(records)
         if values(records, "auc_all_clients"):
             sentences.append(
                 "Where a cell has an AUC over all clients, one client is told better, and the first is its."

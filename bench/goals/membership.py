@@ -19,27 +19,21 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.metrics.reconstruction import median_estimate_metrics
 from fedarena.goals.own_samples import of_others, why_all_own
-from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, chance_of, outsiders
-from fedarena.goals.text import given_of_readings, span, values
+from fedarena.goals.ranking import Ranking, RankingText, blind, chance_of
+from fedarena.goals.text import given_of_readings
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.goals.metrics.identification import Truth
     from fedarena.problem.problem import Problem
-    from fedarena.records.schema import Record
 
 
 class BatchMembershipText(RankingText):
     """The words of `BatchMembership`."""
 
     distinguishes = "who was in a batch"
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (counts := values(records, "candidates")):
-            return []
-        asked = f"Candidates: {span(counts)} a cell and seed, half of them members."
-        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
+    members = "members"
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

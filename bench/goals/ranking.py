@@ -15,7 +15,7 @@ from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.metrics.membership import RATES, false_positives
 from fedarena.goals.metrics.roc import roc
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.text import GoalText, Wording, auc, rate, span
+from fedarena.goals.text import GoalText, Wording, auc, rate, span, values
 
 if TYPE_CHECKING:
     from fedarena.problem.problem import Problem
@@ -29,6 +29,15 @@ class RankingText(GoalText):
     @abstractmethod
     def distinguishes(self) -> str:
         """What an attack distinguishes, such as 'who was in a batch'."""
+
+    members: ClassVar[str] = ""
+    """What half of the candidates are, such as 'members'; empty if there are no candidates."""
+
+    def baseline(self, records: Sequence[Record]) -> list[str]:
+        if not self.members or not (counts := values(records, "candidates")):
+            return []
+        asked = f"Candidates: {span(counts)} a cell and seed, half of them {self.members}."
+        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         return Wording(

@@ -27,15 +27,13 @@ from fedarena.goals.candidates import Question
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.pairing_table import Cell
-from fedarena.goals.ranking import Ranking, RankingText, blind, blind_auc, chance_of, outsiders
+from fedarena.goals.ranking import Ranking, RankingText, blind, chance_of
 from fedarena.goals.released_model import model_of
-from fedarena.goals.text import span, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
     from fedarena.federation.finished_run import FinishedRun
     from fedarena.problem.problem import Problem
-    from fedarena.records.schema import Record
 
 MOST = 5000
 """The largest number of members among the candidates; there are as many strangers."""
@@ -45,6 +43,7 @@ class TrainingMembershipText(RankingText):
     """The words of `TrainingMembership`."""
 
     distinguishes = "who was in the training set"
+    members = "trained on"
 
     def lines(self, cell: Cell) -> list[str]:
         lines = super().lines(cell)
@@ -52,12 +51,6 @@ class TrainingMembershipText(RankingText):
             inside, outside = (number(cell.metrics[name]) for name in ("member_accuracy", "stranger_accuracy"))
             lines.append(f"the model itself: {inside} on members, {outside} on strangers")
         return lines
-
-    def baseline(self, records: Sequence[Record]) -> list[str]:
-        if not (counts := values(records, "candidates")):
-            return []
-        asked = f"Candidates: {span(counts)} a cell and seed, half of them trained on."
-        return [f"Without any attack: AUC {blind_auc(records)}. {asked}{outsiders(records)}"]
 
     def given(
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference

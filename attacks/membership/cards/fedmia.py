@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.membership.cards.usual import FEW_SAMPLES
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
@@ -40,12 +41,5 @@ CARD = Card(
         ("goal", "client-membership: half of the candidates are in the client's data set, half are held out"),
         ("reads", "every client's uploads, in rounds of the whole training"),
     ),
-    usual=(
-        ("model", "mlp"),
-        ("model.widths", "64"),
-        ("partition", "few"),
-        ("clients", "4"),
-        ("batch_size", "16"),
-        ("rounds", "200"),
-    ),
+    usual=(*FEW_SAMPLES, ("model.widths", "64")),
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.membership.cards.usual import FEW_SAMPLES
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
@@ -64,11 +65,5 @@ CARD = Card(
         ),
         ("model", "succeeds only on models that overfit, as the usual problem's does"),
     ),
-    usual=(
-        ("model", "mlp"),
-        ("partition", "few"),
-        ("clients", "4"),
-        ("batch_size", "16"),
-        ("rounds", "200"),
-    ),
+    usual=FEW_SAMPLES,
 )

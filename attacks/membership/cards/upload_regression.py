@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.membership.cards.usual import FEW_SAMPLES
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
@@ -32,12 +33,5 @@ CARD = Card(
         ("goal", "client-membership: half of the candidates are in the client's data set, half are held out"),
         ("reads", "every client's uploads, or their mean, in rounds of the whole training"),
     ),
-    usual=(
-        ("model", "mlp"),
-        ("model.widths", "64"),
-        ("partition", "few"),
-        ("clients", "4"),
-        ("batch_size", "16"),
-        ("rounds", "200"),
-    ),
+    usual=(*FEW_SAMPLES, ("model.widths", "64")),
 )
