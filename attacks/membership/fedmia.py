@@ -56,7 +56,7 @@ class FedMIA(Inference):
         return [Scores(total)]
 
     def _measure(self, own: Tensor, target: Tensor) -> Tensor:
-        """s of every candidate [m]; 0, no evidence, where either vector is zero."""
+        """s of every candidate [m]; a cosine is 0, no evidence, where either vector is zero."""
         along = own @ target
         if self.options.statistic == "grad-diff":
             return 2 * along - own.square().sum(1)

@@ -32,8 +32,8 @@ CARD = Card(
     departures=(
         "Of the two measures of the paper it has the cosine (FedMIA-II), and none by the loss of local models.",
         "The paper's rounds are every tenth; here the harness draws them.",
-        "Where what is seen is a mean of several clients, as in a secure sum, there are no others to compare with, and "
-        "the score is the mean cosine.",
+        "In a round in which fewer than two other clients are seen one by one, as with a secure sum, the cosine itself "
+        "takes the place of Φ.",
         "`grad-diff` sums over rounds; its authors (Li, Li, Ribeiro) look at one.",
     ),
     equations="score(x, c) = Σ_t Φ((s_tc − μ_t)/σ_t), s_tc = cos(a_t(x), v_tc), μ_t and σ_t of the other clients",
