@@ -60,8 +60,11 @@ __all__ = [
 
 MODULES = {"metrics": "fedarena.goals.own_results", "testing": "fedarena.testing"}
 """Names of whole modules."""
-SHORT = ("defense", "poisoning", "privacy_attack", "rule")
-"""Decorators that make a method of a function."""
+ELSEWHERE = {
+    "UserError": "fedarena.core.errors",
+    **dict.fromkeys(("defense", "poisoning", "privacy_attack", "rule"), "fedarena.runs.short_methods"),
+}
+"""Names that are not of `fedarena.api`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -69,7 +72,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'fedarena' has no attribute {name!r}")
     if name in MODULES:
         return import_module(MODULES[name])
-    return getattr(import_module("fedarena.runs.short_methods" if name in SHORT else "fedarena.api"), name)
+    return getattr(import_module(ELSEWHERE.get(name, "fedarena.api")), name)
 
 
 def __dir__() -> list[str]:

@@ -33,7 +33,7 @@ LAYERS = (
 
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 
-TOP_OF_BENCH = frozenset({"__init__.py", "__main__.py", "api.py", "py.typed"})
+TOP_OF_BENCH = frozenset({"__init__.py", "__main__.py", "py.typed"})
 """The files that may stand in bench/ itself."""
 
 

@@ -102,9 +102,7 @@ def test_a_circle_of_folders_without_a_circle_of_files_is_found(tmp_path: Path) 
 
 
 def test_a_stray_file_of_bench_is_found(tmp_path: Path) -> None:
-    written(
-        tmp_path, {"bench/__init__.py": "", "bench/api.py": "", "bench/helpers.py": "", "bench/core/helpers.py": ""}
-    )
+    written(tmp_path, {"bench/__init__.py": "", "bench/helpers.py": "", "bench/core/helpers.py": ""})
     assert stray_files(tmp_path) == ["helpers.py"]
 
 

@@ -84,7 +84,7 @@ def test_no_folders_import_each_other_in_a_circle(tree: SourceTree) -> None:
     assert_no_circle(circles_of_folders(tree))
 
 
-def test_bench_itself_holds_no_module_but_the_entries_and_the_api() -> None:
+def test_bench_itself_holds_no_module_but_the_entries() -> None:
     assert_none(stray_files(ROOT))
 
 

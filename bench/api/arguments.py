@@ -1,0 +1,72 @@
+"""What a function of the API is given, as arguments of the command that does the same."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fedarena.core.errors import UserError, type_of
+
+OBJECTS = ("defense", "rule", "attack", "dataset", "model")
+"""Options that may be objects of the user's own."""
+
+
+def named_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with names in place of objects. Raises UserError."""
+    objects = {
+        kind: value
+        for kind in OBJECTS
+        if not isinstance(value := options.get(kind, ""), str) and not (value is None and kind in ("dataset", "model"))
+    }
+    if not objects:
+        return options
+    from fedarena import goals
+    from fedarena.runs.own_objects import name_of
+
+    named = options | {option: name_of(option, value) for option, value in objects.items()}
+    goals.of_attack.cache_clear()  # a class of this session can change under its name
+    return named
+
+
+def parsed_args(command: str, words: list[str], options: dict[str, Any]) -> argparse.Namespace:
+    """The arguments of a command. Raises UserError."""
+    from fedarena.cli import read_args
+
+    for name, value in options.items():
+        if name == "help":
+            raise UserError("option 'help' is of commands: here `help(fa.run)` and its like print more")
+        flag, several = f"--{name.replace('_', '-')}", list(value) if isinstance(value, list | tuple) else [value]
+        if name in PATHS and value is not None:
+            several = [path_of(name, one) for one in several]
+        if "." in name:
+            words.append(f"--set={name}={_text(value)}")
+        elif name in REPEATED and value is not None:
+            words += [f"{flag}={one}" for one in several]
+        elif value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words.append(f"{flag}={_text(value)}")
+    return read_args([command, *words])
+
+
+def _text(value: Any) -> str:
+    from fedarena.core.options import to_text
+
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return to_text(tuple(value) if several else value)
+
+
+PATHS = ("data_dir", "out", "plugin", "save_transcript")
+"""Options that are paths."""
+REPEATED = ("plugin", "problem")
+"""Options of a command that may be repeated."""
+
+
+def path_of(option: str, given: str | Path) -> Path:
+    """Raises UserError for what is no path."""
+    if not isinstance(given, str | Path) or not str(given):
+        shown = repr(given) if isinstance(given, str) else type_of(given)
+        raise UserError(f"option '{option}' is {shown}, allowed: a path")
+    return Path(given)

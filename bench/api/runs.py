@@ -1,0 +1,118 @@
+"""What a command measures or lists, as a function: runs, suites, who sees what, methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedarena.api.arguments import named_options, parsed_args, path_of
+from fedarena.api.results import Records, Results
+from fedarena.core.errors import UserError, type_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from fedarena.contracts.aggregator import Aggregator
+    from fedarena.contracts.defense import Defense
+    from fedarena.contracts.inference import Inference
+    from fedarena.contracts.poisoning import Poisoning
+    from fedarena.contracts.secure_sum import SecureSum
+    from fedarena.core.card import Card
+
+Progress = Callable[[str, float, str], object]
+"""Called with the name of a training run, the share of it that is done, and what it is doing."""
+
+
+def run(
+    defense: str | type[Defense | Aggregator | SecureSum] | Card,
+    attack: str | type[Inference | Poisoning] | Card,
+    *,
+    out: str | Path | None = None,
+    progress: bool | Progress = False,
+    **options: Any,
+) -> Results:
+    """Run a defense against an attack beside no defense, as `bench run` does.
+
+    Args:
+        defense, attack: names (`methods` lists them), or classes of your own. The options dataset and model take
+            objects as well (`fedarena.runs.own_objects.name_of`). A run with objects has one process.
+        out: a folder for the records and their pictures; None: nothing is written.
+        progress: True: bars on stderr; a function is called with the run, the share done, and what it is doing.
+        options: those of `bench run`: seeds, party, form, knows, dataset, model, partition, clients, rounds, jobs,
+            save_transcript, …, and those of `--set` by their dotted names. Several values are a list.
+
+    Raises:
+        UserError: input that cannot run.
+    """
+    from fedarena.cli import run as command
+
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise UserError(f"option 'progress' is {type_of(progress)}, allowed: True, False, or a function")
+    folder = None if out is None else path_of("out", out)
+    given = {"defense": defense, "attack": attack, **options}
+    named = named_options(given)
+    if named is not given:
+        if options.get("jobs") not in (None, 1):
+            raise UserError(f"option 'jobs' is {options['jobs']}, allowed with objects of your own: 1")
+        named["jobs"] = 1
+    args = parsed_args("run", [], named)
+    pairing, groups = command.plan(args)
+    jobs = command.jobs_of(args)
+
+    def told(i: int, share: float, text: str) -> None:
+        if callable(progress):
+            progress(command.name_of(groups[i]), share, text)
+
+    with command.progress_bars(groups, quiet=progress is not True) as bars:
+        results = command.measure(groups, jobs, folder, told if callable(progress) else bars)
+    records = tuple(record for result in results for record in result.records)
+    return Results(records, pairing.defense.label, pairing.attack.label, tuple(results))
+
+
+def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> Records:
+    """Measure what is missing of a suite in its folder, as `bench suite run` does, and return all its records.
+
+    Args:
+        suite: a name that `bench suite list` prints, or a .toml file.
+        progress: whether a bar on stderr shows it.
+        options: those of `bench suite run`: seeds, out (default: runs/SUITE), jobs, data_dir, fresh, …
+
+    Raises:
+        UserError: a suite that cannot run.
+    """
+    from fedarena.cli import suite as command
+
+    args = parsed_args("suite", ["run", str(path_of("suite", suite)), *([] if progress else ["--quiet"])], options)
+    _, plan, _, outcome = command.measure(args)
+    outcome.store.refresh()
+    return Records(tuple(r for t in plan.trials if not t.refused for r in outcome.store.trial(t.key)))
+
+
+def explain(
+    defense: str | type[Defense | Aggregator | SecureSum] | Card,
+    attack: str | type[Inference | Poisoning] | Card,
+    **options: Any,
+) -> dict[str, Any]:
+    """Who sees what, before anything runs, as `bench explain --json` prints it. Raises UserError."""
+    from fedarena.cli.explain import facts
+
+    named = named_options({"defense": defense, "attack": attack, **options})
+    return facts(parsed_args("explain", [named.pop("defense"), named.pop("attack")], named))
+
+
+def methods(kind: str | None = None, *, plugin: str | Path | Sequence[str | Path] | None = None) -> DataFrame:
+    """The methods of one kind (defense, aggregator, secure, attack, dataset, model, partition) or of all.
+
+    Args:
+        plugin: files with cards of your own methods, which are known from now on.
+
+    Raises:
+        UserError: an unknown kind, or a file without cards.
+    """
+    from pandas import DataFrame
+
+    from fedarena.cli.methods import rows_of
+
+    rows = rows_of(parsed_args("list", [] if kind is None else [str(kind)], {"plugin": plugin}).kind)
+    return DataFrame([{"kind": of, **row} for of, some in rows.items() for row in some])

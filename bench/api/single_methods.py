@@ -1,0 +1,107 @@
+"""One method on what the user has: a rule on uploads, an attack on a gradient. Nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fedarena.api.arguments import named_options
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+    from torch.nn import Module
+
+    from fedarena.contracts.aggregator import Aggregator
+    from fedarena.contracts.inference import Inference, Reconstruction
+    from fedarena.core.card import Card
+    from fedarena.core.given import Numbers
+    from fedarena.federation.foreign_gradient import Gradients
+    from fedarena.federation.rule_function import Upload, Uploads
+
+
+def aggregate(
+    rule: str | type[Aggregator] | Card,
+    uploads: Uploads,
+    f: int,
+    *,
+    reference: Upload | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> NDArray[Any] | Tensor | dict[str, NDArray[Any] | Tensor]:
+    """What an aggregation rule makes of one round's uploads, apart from any federation.
+
+        fa.aggregate("nnm+krum", np.random.rand(10, 3), f=2)  # an array [3]
+
+    Args:
+        rule: a rule by its name (`fa.methods("aggregator")`), one with wrappers before it, WRAPPER+RULE, or a class.
+        uploads: n of them, finite real numbers: an array or a tensor [n, d], or a list of n vectors [d], or of n
+            mappings from names to arrays or tensors, such as state dicts. Whole numbers are computed as floats.
+        f: how many of them the server assumes to be corrupted, 0 to n − 1; most rules allow less.
+        reference: the upload that the server's own data give, for rules that compare with it, such as `fltrust`.
+        seed: of rules that draw at random.
+        options: of the rule and its wrappers, by name, or of one part by its dotted name: `**{"PART.OPTION": 2}`.
+
+    Returns:
+        The aggregate, of the kind of one upload: an array or a tensor [d] of floats, or a mapping with the types of
+        the upload's, whole numbers rounded. A rule with a memory is called as in the first round.
+
+    Raises:
+        UserError: an unknown rule or option, uploads of different shapes, complex or not finite, or an f that the rule
+            does not allow.
+    """
+    from fedarena.federation import rule_function
+
+    name = named_options({"rule": rule})["rule"]
+    return rule_function.aggregate(name, uploads, f, reference=reference, seed=seed, **options)
+
+
+def invert(
+    model: Module,
+    gradients: Gradients,
+    *,
+    input_shape: Sequence[int],
+    n_classes: int,
+    attack: str | type[Inference] | Card,
+    images: int = 1,
+    labels: Numbers | None = None,
+    samples: tuple[Numbers, Numbers] | None = None,
+    loss: str = "cross-entropy",
+    local_epochs: int = 0,
+    lr: float | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
+    progress: Callable[[float, str], object] | None = None,
+    **options: Any,
+) -> Reconstruction:
+    """Guess the images behind a gradient of the mean loss of a batch, which any code computed.
+
+        gradient = torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()))
+        fa.invert(model, gradient, input_shape=(1, 8, 8), n_classes=10, attack="inverting-gradients").images
+
+    Args:
+        model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
+        gradients: tensors or arrays, by name, or in the order of `model.parameters()`. With local_epochs: the update,
+            start − end.
+        input_shape: images [channels, height, width]. n_classes: outputs of the model.
+        attack: one after images, by its name (`fa.methods("attack")`), or a class.
+        images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
+        samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
+        loss: cross-entropy, mse or regression.
+        local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient. Without
+            batch_size all images are one batch.
+        seed: of what the attack draws. progress: is called with the share done, and a text.
+        options: the attack's own, such as iterations=500 (`bench show NAME`).
+
+    Returns:
+        The guess: its `images` and `labels`, and the search's own distance `match`. Nothing is
+        compared with the truth; `fa.metrics.reconstruction` does that.
+
+    Raises:
+        UserError: input that does not fit together, or an attack that cannot start.
+    """
+    from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload
+
+    work = local_work(images, loss, local_epochs, lr, batch_size)
+    sent = read_upload(model, gradients, input_shape, n_classes, images, work)
+    return guess_behind(sent, named_options({"attack": attack})["attack"], options, (labels, samples), seed, progress)
