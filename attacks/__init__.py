@@ -37,6 +37,7 @@ CARDS = {
     "property-inference": "fedarena.attacks.property.cards.property_inference:CARD",
     "rank-map": "fedarena.attacks.poisoning.cards.rank_map:CARD",
     "rop": "fedarena.attacks.poisoning.cards.rop:CARD",
+    "spear": "fedarena.attacks.reconstruction.cards.spear:CARD",
     "steer": "fedarena.attacks.poisoning.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",
     "signguard-tailored": "fedarena.attacks.poisoning.cards.signguard_tailored:CARD",

@@ -267,7 +267,7 @@ def read(name: str, problem: ProblemSpec, threats: tuple[Threat, ...] = (SERVER,
     return records
 
 
-DENSE = {"analytic": "mlp"}
+DENSE = {"analytic": "mlp", "spear": "mlp"}
 """Models of reconstructions that read a dense first layer."""
 
 

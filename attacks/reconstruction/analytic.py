@@ -19,8 +19,9 @@ these is grey. If no observation can be read, the attack does not apply.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -39,10 +40,42 @@ from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
 
 
+@dataclass(frozen=True)
+class Readable:
+    """An observation of which the first layer shows the samples.
+
+    Attributes:
+        of: how its rows [units, s + 1] depend on a sample.
+        distribution: the attacker's prior.
+    """
+
+    view: View
+    seen: Observation
+    of: Affine
+    distribution: ImageDistribution
+
+    def sample(self, rows: Tensor) -> Tensor:
+        """The sample [d] behind rows of it alone."""
+        row, variance = strongest(rows)
+        return self.distribution(row, self.of, variance)
+
+    def guess(self, groups: list[Tensor], rest: Tensor) -> Reconstruction:
+        """The guess from rows of one sample each, in groups, and then from single rows as a best effort."""
+        samples = [self.sample(group) for group in groups]
+        samples += sorted((self.sample(row[None]) for row in rest), key=outside)
+        n = self.seen.images
+        blind = max(0, n - len(samples))  # where all rows are used up
+        samples += [samples[0].new_full(samples[0].shape, 0.5)] * blind
+        like = next(iter(self.seen.target.values()))
+        x = torch.stack(samples[:n]).to(like).reshape(n, *self.view.input_shape)
+        return replace(matched_labels(self.view, self.seen, x), blind=blind)
+
+
 class Analytic(Inference):
     """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.analytic.Options`."""
 
     options: Options
+    name: ClassVar[str] = "analytic"
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -50,7 +83,7 @@ class Analytic(Inference):
 
     def watch(self, schedule: Schedule) -> Watch:
         o = self.options
-        return Watch.spread("analytic", o.victims, o.start, o.window, schedule)
+        return Watch.spread(self.name, o.victims, o.start, o.window, schedule)
 
     def unreadable(self, seen: Observation) -> str:
         layer = first_layer(seen.target)
@@ -62,7 +95,7 @@ class Analytic(Inference):
             distribution = GaussianImages.of(view.population.x.flatten(1))
         read: list[Reconstruction | str] = []
         for i, seen in enumerate(view.observations):
-            result = reconstruct(view, seen, distribution, rng.child("analytic", i))
+            result = self.reconstruct(view, seen, distribution, rng.child("analytic", i))
             read.append(result)
             status = result if isinstance(result, str) else f"match {result.match:.1e}"
             progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
@@ -72,40 +105,34 @@ class Analytic(Inference):
         pairs = zip(view.observations, read, strict=True)
         return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
 
+    def reconstruct(
+        self, view: View, seen: Observation, distribution: ImageDistribution, rng: Rng
+    ) -> Reconstruction | str:
+        """The samples behind one observation, or why they cannot be read."""
+        layer = first_layer(seen.target)
+        if isinstance(layer, str):
+            return layer
+        probe = torch.rand(torch.Size(view.input_shape).numel(), generator=rng.child("probe").torch())
+        like = seen.target[layer.weight]
+        of = affine(view, seen, layer, probe.to(like))
+        if isinstance(of, str):
+            return of
+        rows = layer.rows(seen.target)
+        if not bool(rows[:, -1].any()):
+            return "the first layer's gradient is 0"
+        readable = Readable(view, seen, of, distribution)
+        return readable.guess([rows], rows[:0]) if seen.images == 1 else self.batch(readable, rows, rng.child("batch"))
+
+    def batch(self, readable: Readable, rows: Tensor, rng: Rng) -> Reconstruction:
+        """The guess from rows [units, s + 1] of several samples."""
+        return readable.guess(*apart(rows, readable.seen.images))
+
 
 def grey(view: View, seen: Observation) -> Reconstruction:
     """The guess for an observation that cannot be read."""
     like = next(iter(seen.target.values()))
     images = torch.full((seen.images, *view.input_shape), 0.5).to(like)
     return replace(matched_labels(view, seen, images), blind=seen.images)
-
-
-def reconstruct(view: View, seen: Observation, distribution: ImageDistribution, rng: Rng) -> Reconstruction | str:
-    """The samples behind one observation, or why they cannot be read."""
-    layer = first_layer(seen.target)
-    if isinstance(layer, str):
-        return layer
-    probe = torch.rand(torch.Size(view.input_shape).numel(), generator=rng.child("probe").torch())
-    like = seen.target[layer.weight]
-    of = affine(view, seen, layer, probe.to(like))
-    if isinstance(of, str):
-        return of
-    rows = layer.rows(seen.target)
-    if not bool(rows[:, -1].any()):
-        return "the first layer's gradient is 0"
-    groups, rest = ([rows], rows[:0]) if seen.images == 1 else apart(rows, seen.images)
-    samples = [distribution(*_seen(group, of)) for group in groups]
-    singles = sorted((distribution(*_seen(row[None], of)) for row in rest), key=outside)
-    samples += singles
-    blind = max(0, seen.images - len(samples))  # where all rows are used up
-    samples += [torch.full_like(probe, 0.5).to(rows)] * blind
-    x = torch.stack(samples[: seen.images]).to(like).reshape(seen.images, *view.input_shape)
-    return replace(matched_labels(view, seen, x), blind=blind)
-
-
-def _seen(rows: Tensor, of: Affine) -> tuple[Tensor, Affine, float]:
-    strongest_row, variance = strongest(rows)
-    return strongest_row, of, variance
 
 
 def outside(x: Tensor) -> float:
