@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib.figure
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from helpers.board import make_board, make_cell
@@ -23,6 +24,13 @@ from fedarena.cli import main
 from fedarena.cli.output.pairing import WIDTH
 from fedarena.contracts.inference import Reconstruction
 from fedarena.datasets.digits import load as load_digits
+
+
+def half_frozen() -> torch.nn.Module:
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.ReLU(), torch.nn.Linear(8, 10))
+    model[1].requires_grad_(False)
+    return model
+
 
 SHORT = {"rounds": 12, "attack.victims": 1, "attack.restarts": 1, "attack.iterations": 15}
 """A run of `dlg` of a second."""
@@ -155,6 +163,27 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
 def test_bad_input_raises_the_command_s_line(options: dict[str, Any], said: str) -> None:
     with pytest.raises(fa.UserError, match=said):
         fa.run("dbcl", "dlg", **options)
+
+
+@pytest.mark.parametrize(
+    ("objects", "said"),
+    [
+        ({"dataset": (1, 2)}, r"inputs and classes have the shapes \[\] and \[\]"),
+        ({"model": half_frozen()}, r"parameters without a gradient \(1.weight, 1.bias\)"),
+    ],
+)
+def test_objects_that_cannot_be_used_raise_one_line(objects: dict[str, Any], said: str) -> None:
+    with pytest.raises(fa.UserError, match=said):
+        fa.run("median", "sign-flip", rounds=2, **objects)
+
+
+def test_tables_of_pandas_are_a_data_set() -> None:
+    x, y = np.random.default_rng(0).random((300, 4)), np.arange(300) % 3
+    given = {"model": "mlp", "rounds": 2, "clients": 5, "corrupted": 1, "batch_size": 4}
+    tables, arrays = (
+        fa.run("median", "sign-flip", dataset=dataset, **given) for dataset in ((pd.DataFrame(x), pd.Series(y)), (x, y))
+    )
+    assert repeatable(tables) == repeatable(arrays)
 
 
 def test_a_suite_is_measured_and_returned(tmp_path: Path) -> None:

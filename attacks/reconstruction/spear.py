@@ -51,7 +51,7 @@ KEPT = 40
 """Directions that are kept for each sample, those with most zeros."""
 IN_RANGE = 0.01
 """How far the pixels of an exact sample may lie outside [0, 1]."""
-EXACT = 1e-6
+EXACT = 1e-12
 """Relative squared distance between what exact samples would have given and what was seen, above float32's error."""
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -65,13 +67,36 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def read_args(words: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command, whose plug-in files are in use from now on. Raises UserError."""
-    args = parser(words[0] if words and words[0] in COMMANDS else None).parse_args(words)
+    top = parser(words[0] if words and words[0] in COMMANDS else None)
+    args, unknown = top.parse_known_args(words)
+    if unknown:
+        prog, flags = _flags(top, words)
+        raise UserError(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], flags)} (see `{prog} --help`)")
     if getattr(args, "plugin", None):
         from fedarena.core import plugin_file, registry
 
         plugin_file.use(args.plugin)
         registry.registries.cache_clear()
     return args
+
+
+def _flags(of: argparse.ArgumentParser, words: Sequence[str]) -> tuple[str, list[str]]:
+    """What a command is called, and its flags, at the end of the subcommands that are named."""
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction) and words and words[0] in action.choices:
+            return _flags(action.choices[words[0]], words[1:])
+    return of.prog, [flag for action in of._actions for flag in action.option_strings]
+
+
+def _near(unknown: str, flags: Sequence[str]) -> str:
+    """What somebody meant who gave a flag that does not exist, as the end of a message; "" where nothing is near."""
+    from fedarena.problem.schedule import Schedule
+
+    flag, name = unknown.partition("=")[0], unknown.partition("=")[0].removeprefix("--").replace("-", "_")
+    if "--set" in flags and name in {field.name for field in fields(Schedule)}:
+        return f"; it is --set training.{name}=VALUE"
+    close = difflib.get_close_matches(flag, flags, 2, cutoff=0.75)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def of_a_plugin(error: Exception) -> str:
@@ -84,6 +109,15 @@ def of_a_plugin(error: Exception) -> str:
         return told[-1]
     files = {claim.file for claim in plugin_file.claims()}
     return next((text for text in told if any(f", {file}:" in text for file in files)), "")
+
+
+def _carried_out(args: argparse.Namespace) -> int:
+    """The command's exit code. A method that would end the process fails instead."""
+    try:
+        code: int = args.run(args)
+    except SystemExit as error:
+        raise RuntimeError(f"sys.exit({error.code!r}) was called").with_traceback(error.__traceback__) from None
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         complete(parser())
     try:
         args = read_args(words)
-        code: int = args.run(args)
+        code = _carried_out(args)
         sys.stdout.flush()
         return code
     except UserError as error:

@@ -15,9 +15,21 @@ from torch import Tensor
 from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, combine, flatten, nbytes, row, rows, scale, shaped, weighted_mean
+from fedarena.core.tensors import (
+    Tensors,
+    are_tensors,
+    combine,
+    flatten,
+    kind_of,
+    nbytes,
+    row,
+    rows,
+    scale,
+    shaped,
+    weighted_mean,
+)
 from fedarena.models.dropout import has_dropout
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
@@ -286,7 +298,18 @@ class Defense(Observable):
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
         """`client` for many clients at once: the uploads, stacked over clients, and the clients' memories."""
-        return run_general(self.client, self.task, down, batches, memories, noises)
+        return run_general(self._checked_client, self.task, down, batches, memories, noises)
+
+    def _checked_client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        """`client`. Raises UserError, with its place, where it returns something else than an upload and a memory."""
+        returned: Any = self.client(down, batch, memory, noise)
+        parts = returned if isinstance(returned, tuple) else ()
+        if len(parts) == 2 and all(isinstance(part, Mapping) and are_tensors(part.values()) for part in parts):
+            return parts[0], parts[1]
+        raise UserError(
+            f"defense {place_of(type(self).client)} returned {kind_of(returned)}, allowed: an upload and a memory, "
+            "both tensors by name"
+        )
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """The upload of a client with these samples [n, ...] in this round, without noise and memory.

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -49,8 +50,10 @@ def numbers(name: str, given: Numbers, *, finite: bool = True) -> Tensor:
     Raises:
         UserError: no numbers, rows of different lengths, complex numbers, or values that are not finite.
     """
+    if np.ma.is_masked(given):
+        raise UserError(f"{name}: values that are masked, allowed: arrays without a mask")
     try:
-        values = torch.as_tensor(given).detach()
+        values = torch.as_tensor(np.array(given) if hasattr(given, "to_numpy") else given).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise UserError(f"{name}: no numbers of one shape, allowed: an array, a tensor or lists of numbers") from None
     if values.is_complex():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -178,6 +178,13 @@ REDUCERS = {Tensor: reduce_tensor}
 """The form in which joblib's worker processes take reducers."""
 
 
+def are_tensors(values: Iterable[Any]) -> bool:
+    """Whether all values are tensors."""
+    return all(isinstance(value, Tensor) for value in values)
+
+
 def kind_of(value: Any) -> str:
-    """What a value is, for a message: a tensor with its shape, or another type's name."""
+    """What a value is, for a message: a tensor with its shape, the parts of a tuple, or another type's name."""
+    if isinstance(value, tuple):
+        return f"a tuple ({', '.join(map(kind_of, value))})"
     return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type_of(value)

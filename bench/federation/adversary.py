@@ -6,16 +6,17 @@ sends must have the shape of an upload, and an upload with a value that is not f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, are_tensors, kind_of
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
@@ -97,8 +98,7 @@ class Adversary:
         honest = _rows(floats, [places.row[i] for i in places.honest])
         view = self._view(t, clients, down, floats, honest)
         rng = self.rng.child("craft", t)
-        sent, self.memory = self.attack.craft(view, self.memory, rng)
-        _check(sent, honest, view.size)
+        sent, self.memory = _checked(self.attack, self.attack.craft(view, self.memory, rng), honest, view.size)
         sent = {name: sent[name].to(x) for name, x in honest.items()}  # float64 may be infinite in float32
         sent = without_infinities(sent, range(view.size))
         order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))
@@ -189,11 +189,20 @@ def _rows(tensors: Tensors, index: list[int]) -> Tensors:
     return {name: t[index] for name, t in tensors.items()}
 
 
-def _check(sent: Tensors, honest: Tensors, size: int) -> None:
+def _checked(attack: Poisoning, returned: Any, honest: Tensors, size: int) -> tuple[Tensors, Tensors]:
+    """What the attack crafts, and its memory. Raises ValueError, with the attack's place, where it is no upload."""
+    place, (sent, memory) = place_of(type(attack).craft), returned if _is_a_pair(returned) else (returned, {})
     expected = {name: (size, *t.shape[1:]) for name, t in honest.items()}
+    if not isinstance(sent, Mapping) or not are_tensors(sent.values()) or not _is_a_pair(returned):
+        raise ValueError(f"{place} returned {kind_of(returned)}, allowed: uploads {expected} and a memory")
     got = {name: tuple(t.shape) for name, t in sent.items()}
     if got != expected:
-        raise ValueError(f"the attack sent {got}, an upload of {size} clients is {expected}")
+        raise ValueError(f"{place} sent {got}, an upload of {size} clients is {expected}")
+    return dict(sent), memory
+
+
+def _is_a_pair(returned: Any) -> bool:
+    return isinstance(returned, tuple) and len(returned) == 2
 
 
 def without_infinities(sent: Tensors, rows: Sequence[int]) -> Tensors:

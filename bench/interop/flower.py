@@ -128,7 +128,8 @@ def poison_mod(attack: str, *, corrupted: Collection[int] | None = None, seed: i
         raise UserError(f"{refusal}: it needs more than the client's own upload")
     if not isinstance(corrupted, Collection | None):
         raise UserError(f"corrupted is {type_of(corrupted)}, allowed: the partition ids of the clients that poison")
-    mod = PoisonMod(spec, None if corrupted is None else frozenset(corrupted), first)
+    ids = None if corrupted is None else frozenset(integer("a partition id in corrupted", one, 0) for one in corrupted)
+    mod = PoisonMod(spec, ids, first)
     try:
         made = mod.attack()
         why = made.applies()

@@ -28,6 +28,11 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
     """
     if next(module.parameters(), None) is None:
         raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
+    if frozen := [name for name, p in module.named_parameters() if not p.requires_grad]:
+        raise UnusableLayer(
+            f"{called('', module)} has parameters without a gradient ({', '.join(frozen)}), allowed: parameters that "
+            "are trained; what stays as it is can be a buffer (register_buffer)"
+        )
     inputs = f"inputs {[SAMPLES, *input_shape]}"
     try:
         out = require_pure(module, input_shape)

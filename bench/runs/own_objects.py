@@ -116,7 +116,7 @@ def _factory(make: Callable[..., nn.Module]) -> Callable[[tuple[int, ...], int],
 def _dataset(x: Numbers, y: Numbers) -> Dataset:
     """Inputs [n, …] in [0, 1], or uint8 up to 255, and classes [n]. Raises UserError."""
     values, labels = numbers("dataset, inputs", x).cpu(), class_numbers("dataset, classes", y).cpu()
-    if not values.numel() or labels.shape != values.shape[:1]:
+    if not values.numel() or labels.dim() != 1 or labels.shape != values.shape[:1]:
         shapes = f"{list(values.shape)} and {list(labels.shape)}"
         raise UserError(f"dataset: inputs and classes have the shapes {shapes}, allowed: [n, …] and [n]")
     if len(labels) < HELD_OUT:

@@ -78,7 +78,7 @@ def defense(name: str, title: str = "", **card: Any) -> Decorator:
             up, memory = super().client(down, batch, memory, {})
             flat = flatten(up)
             more = (noise.get("noise", torch.zeros_like(flat)),) if self.parameters > 1 else ()
-            return shaped(self._like(flat, self.function(flat, *more)), up), memory
+            return shaped(self._like(flat, self.function(flat, *more), UserError), up), memory
 
     return _decorator("defense", Short, (1, 2), {"name": name, "title": title, **card})
 
@@ -134,11 +134,11 @@ class _Short:
     function: Function
     parameters: int
 
-    def _like(self, given: Tensor, returned: Any) -> Tensor:
-        """What the function returned. Raises ValueError where it has not the shape of what it was given."""
+    def _like(self, given: Tensor, returned: Any, error: type[Exception] = ValueError) -> Tensor:
+        """What the function returned. Raises the error where it has not the shape of what it was given."""
         if isinstance(returned, Tensor) and returned.shape == given.shape:
             return returned
-        raise ValueError(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {kind_of(given)}")
+        raise error(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {kind_of(given)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__

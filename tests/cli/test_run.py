@@ -231,7 +231,16 @@ BAD = {
         ("run", "--defense=fedavg", "--attack=model-inversion", "--dataset=diabetes"),
         "option 'dataset' is diabetes, whose inputs have shape (10,), allowed with inversions",
     ),
-    "no such flag": ((*RUN, "--roundz=5"), "unrecognized arguments: --roundz=5"),
+    "no such flag": (
+        (*RUN, "--roundz=5"),
+        "unrecognized arguments: --roundz=5; did you mean --rounds? (see `bench run --help`)",
+    ),
+    "no flag of a subcommand": (
+        ("suite", "run", "smoke", "--job", "2"),
+        "unrecognized arguments: --job 2; did you mean --jobs? (see `bench suite run --help`)",
+    ),
+    "a setting as a flag": ((*RUN, "--lr", "-1"), "--lr -1; it is --set training.lr=VALUE (see"),
+    "a word too many": ((*RUN, "more"), "unrecognized arguments: more (see"),
     "an abbreviated flag": ((*RUN, "--round=5"), "unrecognized arguments: --round=5"),
     "device": ((*RUN, "--device=tpu"), "argument --device: invalid choice: 'tpu'"),
     "nothing to run": (("run", "--attack=dlg"), "the following arguments are required: --defense"),

@@ -108,7 +108,7 @@ def test_an_upload_that_is_not_finite_counts_as_zeros() -> None:
 def test_a_strategy_refuses_what_it_cannot_do() -> None:
     with pytest.raises(fa.UserError, match="compares with an upload of the server's own data"):
         RuleStrategy("fltrust", 2)
-    with pytest.raises(fa.UserError, match="unknown defense 'crum'"):
+    with pytest.raises(fa.UserError, match="unknown aggregator 'crum'"):
         RuleStrategy("crum", 2)
     with pytest.raises(fa.UserError, match="aggregator krum: 12 uploads a round of which 6"):
         aggregated(RuleStrategy("krum", 6), UPDATES)
@@ -123,6 +123,8 @@ def test_a_strategy_refuses_what_it_cannot_do() -> None:
         RuleStrategy(3, 2)  # type: ignore[arg-type]
     with pytest.raises(fa.UserError, match="corrupted is an int, allowed: the partition ids"):
         poison_mod("sign-flip", corrupted=3)  # type: ignore[arg-type]
+    with pytest.raises(fa.UserError, match="a partition id in corrupted is 'a', allowed: an integer, 0 or more"):
+        poison_mod("sign-flip", corrupted=("a",))  # type: ignore[arg-type]
 
 
 # -- the mod -------------------------------------------------------------------------------------------

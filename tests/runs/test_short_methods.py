@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,59 @@ class Bare(Aggregator):
 def test_a_rule_that_returns_no_vector_is_named_with_its_place(rule: Any, told: str) -> None:
     with pytest.raises(UserError, match=told):
         fa.run(rule, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
+
+
+@fa.defense("sends-nothing")
+def sends_nothing(upload: Tensor) -> None:
+    """It returns nothing."""
+
+
+class UploadAlone(FedAvg):
+    """A defense whose client returns no memory."""
+
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
+        return super().client(down, batch, memory, noise)[0]
+
+
+@pytest.mark.parametrize(
+    ("defense", "told"),
+    [
+        (sends_nothing, r"sends_nothing \(test_short_methods.py:\d+\) returned None, allowed: a tensor \[\d+\]"),
+        (
+            UploadAlone,
+            r"defense UploadAlone.client \(test_short_methods.py:\d+\) returned a dict, allowed: ",
+        ),
+    ],
+)
+def test_a_defense_that_returns_no_upload_is_named_with_its_place(defense: Any, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        fa.run(defense, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
+
+
+class CraftsNumbers(Poisoning):
+    """An attack that sends no tensors."""
+
+    def craft(self, view, memory, rng):  # type: ignore[no-untyped-def]
+        return 3, memory
+
+
+class CraftsNothing(Poisoning):
+    """An attack that returns nothing."""
+
+    def craft(self, view, memory, rng):  # type: ignore[no-untyped-def]
+        return None
+
+
+@pytest.mark.parametrize(
+    ("attack", "returned"), [(CraftsNumbers, r"a tuple \(an int, a dict\)"), (CraftsNothing, "None")]
+)
+def test_an_attack_that_crafts_no_upload_fails_with_its_place(attack: type[Poisoning], returned: str) -> None:
+    results = fa.run("median", attack, model="mlp", clients=4, corrupted=1, rounds=2)
+    (reason,) = {record["reason"] for record in results if record["status"] == "failed"}
+    told = rf"ValueError: {attack.__name__}.craft \(test_short_methods.py:\d+\) returned {returned}, allowed: uploads"
+    assert re.match(told, reason)
 
 
 def test_an_upload_of_the_wrong_shape_is_named_with_its_place() -> None:
