@@ -177,12 +177,16 @@ def subspaces(known: Tensor) -> list[Tensor]:
 
 
 def directions(g: Factors, basis: Tensor, draws: int, sparsity: float, rng: torch.Generator) -> Tensor:
-    """Directions q [k, n] within a subspace that make a share of all units 0, more than those drawn for them."""
+    """Directions q [k, n] within a subspace that make more units 0 than those drawn for them, and a share of all.
+
+    The share counts in proper subspaces only. Of similar samples of one class few units tell which is which.
+    """
     left = g.left @ basis
     counts = left.norm(dim=1) > VANISHING * g.left.norm(dim=1)  # the others are 0 in the whole subspace
     left = F.normalize(left[counts], dim=1)
     units, n = left.shape
-    wanted = max(n - 1 + SURPLUS + int((~counts).sum()), int(sparsity * len(counts)))
+    proper = n < len(basis)
+    wanted = max(n - 1 + SURPLUS + int((~counts).sum()), int(sparsity * len(counts)) if proper else 0)
     if units < n - 1 + SURPLUS:
         return g.left.new_zeros(0, len(basis))
     which = torch.rand(draws, units, generator=rng).topk(n - 1, dim=1).indices.to(left.device)

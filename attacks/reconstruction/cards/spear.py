@@ -13,7 +13,11 @@ class Options(AnalyticOptions):
 
     draws: int = option(200_000, "sets of units drawn for each upload, at most (the paper's N)", low=1)
     sparsity: float = option(
-        0.15, "share of the units that a sample leaves inactive, at least (the paper's τ)", low=0, high=1
+        0.15,
+        "share of the units that a sample leaves inactive, at least (the paper's τ); it counts where directions are "
+        "drawn in subspaces, in which chance zeros are common",
+        low=0,
+        high=1,
     )
     max_batch: int = option(24, "most samples behind one upload that directions are drawn for", low=2)
 

@@ -90,10 +90,14 @@ def test_larger_batches_than_allowed_are_left_to_single_units() -> None:
     assert all(torch.equal(a.images, b.images) for a, b in zip(ours, theirs, strict=True))
 
 
-def test_a_share_of_inactive_units_that_no_sample_has_finds_nothing() -> None:
-    view, _ = make_view(batch=4, victims=3, widths="64")
-    ours, theirs = guess(view, Options(sparsity=0.95)), analytic(view)
-    assert all(torch.equal(a.images, b.images) for a, b in zip(ours, theirs, strict=True))
+def test_similar_samples_of_one_class_are_told_apart() -> None:
+    """They leave the same units inactive, but for a few."""
+    g = Rng(0).torch()
+    _, m = made(100, 2, 0)
+    d = torch.randn(100, 1, generator=g).double() * (1 + 0.1 * torch.rand(100, 2, generator=g))
+    d[:4, 0] = d[4:8, 1] = 0.0
+    found = disaggregated(factors(d @ m, 2, 0.0), [], Options(draws=2000), lambda _: False, Rng(0).torch())
+    assert near(found, m) < 1e-6
 
 
 # -- the pieces --------------------------------------------------------------------------------------
@@ -124,6 +128,9 @@ def test_known_rows_make_the_others_easier_to_find() -> None:
     rows, m = made(100, 14, 0)
     o = Options(draws=20_000)
     alone = disaggregated(factors(rows, 14, 0.0), [], o, lambda _: False, Rng(0).torch())
+    strict = replace(o, sparsity=0.95)
+    refused = disaggregated(factors(rows, 14, 0.0), list(3.0 * m[:9]), strict, lambda _: False, Rng(0).torch())
+    assert refused is None or near(refused, m) > 0.01, "no sample leaves so many units inactive"
     helped = disaggregated(factors(rows, 14, 0.0), list(3.0 * m[:9]), o, lambda _: False, Rng(0).torch())
     assert alone is None or near(alone, m) > 0.01
     assert near(helped, m) < 1e-6
