@@ -33,6 +33,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "model-inversion": {"iterations": "3", "directions": "2"},
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "20", "round_batches": "20"},
+    "spear": {"victims": "1", "draws": "2000"},
     "upload-regression": {"rounds": "1"},
 }
 """Options of methods that would take longer, or could not be tried without."""

@@ -59,7 +59,6 @@ class Spear(Analytic):
     """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.spear.Options`."""
 
     options: Options
-
     name = "spear"
 
     def batch(self, readable: Readable, rows: Tensor, rng: Rng) -> Reconstruction:

@@ -150,7 +150,7 @@ def assert_finite(vector: Tensor) -> None:
         ("byzfl:NNM+foolsgold", 2, {}, "the rule inside remembers what each client sent"),
         ("byzfl:CenteredClipping", 2, {"L": -1}, "L must be a non-negative integer"),
         ("byzfl:CenteredClipping", 2, {"m": 1}, "no part of .* has an option 'm'; it knows: L, tau"),
-        ("byzzfl:Krum", 2, {}, "unknown defense 'byzzfl:Krum'"),
+        ("byzzfl:Krum", 2, {}, "unknown aggregator 'byzzfl:Krum'"),
     ],
 )
 def test_bad_input_is_told_in_one_line(name: str, f: int, options: dict[str, Any], said: str) -> None:
