@@ -145,16 +145,12 @@ class Wrapper(Aggregator):
         self.inner.check(n, f)
 
 
-SEE_OPTIONS = " (see --clients, --assumed-corrupted, --participation)"
-"""Which options of a run decide how many uploads a rule gets, and how many of them may be corrupted."""
-
-
 def require(holds: bool, rule: str, n: int, f: int, needs: str) -> None:
     """Raise UserError unless a rule's condition on n and f holds."""
     if not holds:
         raise UserError(
             f"aggregator {rule}: {plural(n, 'upload')} a round of which {f} are assumed to be corrupted, allowed: "
-            f"{needs}{SEE_OPTIONS}"
+            f"{needs}"
         )
 
 

@@ -121,7 +121,10 @@ class Defense(Observable):
                 "take plain gradient steps with masks of their own"
             )
         if rule is not None:
-            rule.check(task.participants, task.assumed_corrupted_per_round)
+            try:
+                rule.check(task.participants, task.assumed_corrupted_per_round)
+            except UserError as error:
+                raise UserError(f"{error} (see --clients, --assumed-corrupted, --participation)") from None
 
     sums: ClassVar[bool] = False
     """Whether the server needs the weighted mean of the uploads alone, so that they may be summed securely."""

@@ -191,18 +191,14 @@ def _rows(tensors: Tensors, index: list[int]) -> Tensors:
 
 def _checked(attack: Poisoning, returned: Any, honest: Tensors, size: int) -> tuple[Tensors, Tensors]:
     """What the attack crafts, and its memory. Raises ValueError, with the attack's place, where it is no upload."""
-    place, (sent, memory) = place_of(type(attack).craft), returned if _is_a_pair(returned) else (returned, {})
-    expected = {name: (size, *t.shape[1:]) for name, t in honest.items()}
-    if not isinstance(sent, Mapping) or not are_tensors(sent.values()) or not _is_a_pair(returned):
+    place, expected = place_of(type(attack).craft), {name: (size, *t.shape[1:]) for name, t in honest.items()}
+    sent, memory = returned if isinstance(returned, tuple) and len(returned) == 2 else (None, {})
+    if not isinstance(sent, Mapping) or not are_tensors(sent.values()):
         raise ValueError(f"{place} returned {kind_of(returned)}, allowed: uploads {expected} and a memory")
     got = {name: tuple(t.shape) for name, t in sent.items()}
     if got != expected:
         raise ValueError(f"{place} sent {got}, an upload of {size} clients is {expected}")
     return dict(sent), memory
-
-
-def _is_a_pair(returned: Any) -> bool:
-    return isinstance(returned, tuple) and len(returned) == 2
 
 
 def without_infinities(sent: Tensors, rows: Sequence[int]) -> Tensors:
