@@ -1,6 +1,7 @@
 """Attacks, in a folder for each goal. A name's card is light; the attack is imported when it is used."""
 
 CARDS = {
+    "affine-model": "fedarena.attacks.reconstruction.cards.affine_model:CARD",
     "a3fl": "fedarena.attacks.poisoning.cards.a3fl:CARD",
     "agr-tailored": "fedarena.attacks.poisoning.cards.agr_tailored:CARD",
     "alie": "fedarena.attacks.poisoning.cards.alie:CARD",
@@ -15,6 +16,8 @@ CARDS = {
     "gaussian": "fedarena.attacks.poisoning.cards.gaussian:CARD",
     "gradient-estimate": "fedarena.attacks.estimate.cards.gradient_estimate:CARD",
     "idlg": "fedarena.attacks.reconstruction.cards.idlg:CARD",
+    "imprint": "fedarena.attacks.reconstruction.cards.imprint:CARD",
+    "inconsistent-models": "fedarena.attacks.reconstruction.cards.inconsistent_models:CARD",
     "inverting-gradients": "fedarena.attacks.reconstruction.cards.inverting_gradients:CARD",
     "ipm": "fedarena.attacks.poisoning.cards.ipm:CARD",
     "joint-membership": "fedarena.attacks.membership.cards.joint_membership:CARD",
@@ -41,6 +44,7 @@ CARDS = {
     "steer": "fedarena.attacks.poisoning.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",
     "signguard-tailored": "fedarena.attacks.poisoning.cards.signguard_tailored:CARD",
+    "trap-weights": "fedarena.attacks.reconstruction.cards.trap_weights:CARD",
     "upload-regression": "fedarena.attacks.membership.cards.upload_regression:CARD",
     "window": "fedarena.attacks.poisoning.cards.window:CARD",
 }

@@ -278,6 +278,18 @@ def test_an_attack_lowers_the_undefended_score(name: str) -> None:
         assert record["metrics"]["ssim"] > record["metrics"]["prior_mean_ssim"]
 
 
+MALICIOUS = (Threat("malicious-server", "paper"), Threat("malicious-server", "adaptive"))
+
+
+@pytest.mark.parametrize("name", BY_GOAL["active-reconstruction"])
+def test_a_malicious_server_reads_more_than_an_honest_one(name: str) -> None:
+    """Of batches of four, of which `analytic` reads few behind so few units; single samples for `affine-model`."""
+    batch = 1 if name == "affine-model" else 4
+    for record in read(name, attacked("mlp", rounds=40, batch_size=batch), MALICIOUS):
+        assert record["scores"]["privacy"] < 0.5
+        assert record["metrics"]["identified_low"] > record["metrics"]["identified_chance"]
+
+
 BATCHES = {"marginal-membership": 1}
 """Samples behind an upload where four hide what the attack looks at."""
 

@@ -21,10 +21,13 @@ METHODS: list[tuple[Kind, str]] = [(kind, name) for kind in KINDS for name in re
 each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{name}" for kind, name in METHODS])
 
 BRIEF: dict[str, dict[str, str]] = {
+    "affine-model": {"victims": "1"},
     "a3fl": {"steps": "5", "alone": "2", "unlearning": "1"},
     "dlg": {"victims": "1", "iterations": "10", "restarts": "1"},
     "fedmia": {"rounds": "1"},
     "idlg": {"victims": "1", "iterations": "10", "restarts": "1"},
+    "imprint": {"victims": "1"},
+    "inconsistent-models": {"victims": "1"},
     "inverting-gradients": {"victims": "1", "iterations": "5", "restarts": "1"},
     "joint-membership": {"rounds": "3"},
     "marginal-membership": {"rounds": "3"},
@@ -34,6 +37,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "20", "round_batches": "20"},
     "spear": {"victims": "1", "draws": "2000"},
+    "trap-weights": {"victims": "1"},
     "upload-regression": {"rounds": "1"},
 }
 """Options of methods that would take longer, or could not be tried without."""

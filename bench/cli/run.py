@@ -24,7 +24,7 @@ from fedarena.cli.problem_args import (
     read_words,
 )
 from fedarena.core.errors import UserError
-from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 
 if TYPE_CHECKING:
     from fedarena.federation.spec import GroupSpec, TranscriptFolder
@@ -81,7 +81,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _add_threat(parser: argparse.ArgumentParser) -> None:
     """Options that say who attacks, and what of the training."""
-    parser.add_argument("--party", metavar="P,...", help=f"{', '.join(EVERYONE)} (default: all that it applies to)")
+    parser.add_argument("--party", metavar="P,...", help=f"{', '.join(READERS)} (default: all that it applies to)")
     parser.add_argument("--form", metavar="F,...", help=f"{', '.join(FORMS)} (default: both)")
     parser.add_argument(
         "--knows", metavar="K,...", help=f"what corrupted clients know: {', '.join(KNOWLEDGE)} (default: the attack's)"

@@ -55,6 +55,7 @@ class Observation:
         candidates: the candidate samples, only if the attack's goal is membership inference.
         noise_std: standard deviation of the protocol's noise on each coordinate of `target`, which is public and which
             `simulate` leaves out.
+        sent: the model that a malicious server had the clients work at; None: the server's own.
     """
 
     round: int
@@ -70,6 +71,7 @@ class Observation:
     candidates: Candidates | None = None
     rough: Simulator | None = None
     noise_std: float = 0.0
+    sent: Tensors | None = None
 
 
 @dataclass(frozen=True)

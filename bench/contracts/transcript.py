@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -31,6 +31,8 @@ class Round:
         averaged: the clients whose uploads make up the server's step, where these are not all `participants`: those in
             a secure sum, or the one whose upload a rule picked.
         victim: the client whose upload is attacked; None where none was drawn.
+        extra: what the server kept beside its parameters at the round's start.
+        memories: what each participant kept of earlier rounds, in the order of `participants`.
     """
 
     index: int
@@ -45,6 +47,8 @@ class Round:
     mean: Tensors | None = None
     averaged: tuple[int, ...] = ()
     victim: int | None = None
+    extra: Tensors = field(default_factory=dict)
+    memories: tuple[Tensors, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any
 
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
-from fedarena.core.threat import EVERYONE, FORMS, Form, Party
+from fedarena.core.threat import FORMS, READERS, Form, Party
 
 LARGEST_INTEGER = 2**53 - 1
 """The largest integer that an option may have. Records are JSON, and a reader with double precision, such as a browser,
@@ -121,7 +121,7 @@ def check_declaration(options: type[Any]) -> None:
             )
         if not is_a(f.default, hints[f.name]):
             raise TypeError(f"{where} has the default {f.default!r}, which is not of type {type_name(hints[f.name])}")
-        for what, words in (("party", EVERYONE), ("form", FORMS)):
+        for what, words in (("party", READERS), ("form", FORMS)):
             if f.metadata[what] not in (None, *words):
                 raise ValueError(f"{where} is for {what} {f.metadata[what]!r}, allowed: {', '.join(words)}")
         if len(f.metadata["needs"]) > 1:
@@ -190,7 +190,7 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
 def check_options(chosen: Any, owner: str) -> None:
     """Check the declared ranges, and that each option has an effect for some party in some form. Raises UserError."""
     hints = typing.get_type_hints(type(chosen))
-    check_acting(chosen, owner, EVERYONE, FORMS)
+    check_acting(chosen, owner, READERS, FORMS)
     for f in dataclasses.fields(chosen):
         value, meta = getattr(chosen, f.name), f.metadata
         if value is None:

@@ -203,6 +203,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     down = float(nbytes(sent.down) * len(work.clients))
     try:
         with clock:
+            memories = tuple(federation.memories.get(client, {}) for client in work.clients)
             uploads = _uploads(federation, work, sent, t)
             # Messages show in what is written down, and in how long a round without an attack takes.
             messages = write or not federation.adversary.corrupted
@@ -227,7 +228,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         seconds=clock.seconds,
         diagnostics={**new.verdict, **defense.diagnostics(sent, batch, noise, uploads.sent)},
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
-        transcript=_transcript(federation, t, work, uploads, summed, sent, (state, new)) if write else None,
+        transcript=_transcript(federation, t, work, memories, uploads, summed, sent, (state, new)) if write else None,
     )
 
 
@@ -304,12 +305,17 @@ def _transcript(
     federation: Federation,
     t: int,
     work: ClientWork,
+    memories: tuple[Tensors, ...],
     uploads: Uploads,
     summed: Summed | None,
     sent: Broadcast,
     states: tuple[State, State],
 ) -> Round:
-    """The whole round, as only the harness sees it; `states` are the server's before and after it."""
+    """The whole round, as only the harness sees it.
+
+    Args:
+        memories: of the participants before the round. states: the server's before and after it.
+    """
     before, after = states
     if summed is not None:
         averaged = summed.clients
@@ -328,6 +334,8 @@ def _transcript(
         mean=None if summed is None else summed.mean,
         averaged=averaged,
         victim=_victim(work.clients, federation.rng.child("victim", t)),
+        extra=before.extra,
+        memories=memories,
     )
 
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
-from fedarena.core.threat import EVERYONE, Form
+from fedarena.core.threat import READERS, Form
 from fedarena.goals.metrics.gain import learned_nothing
 from fedarena.goals.pairing_table import NO_RESULT, Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
@@ -87,7 +87,7 @@ def table(records: Sequence[Record], defense: str, text: GoalText) -> Rows:
     attackers = {record["party"] for record in records}
     return {
         party: {title: cell_of(of_column.get((party, *column), ()), text) for title, column in columns.items()}
-        for party in EVERYONE
+        for party in READERS
         if party in attackers
     }
 
@@ -221,7 +221,9 @@ def _reached(cells: Mapping[str, Cell], wording: Wording) -> dict[str, list[str]
 
 def _who(parties: Sequence[str], everyone: Collection[str]) -> str:
     """'the client and the server', or 'any party' for all that could attack."""
-    return "any party" if set(parties) >= set(everyone) else and_list([f"the {party}" for party in parties])
+    if len(everyone) > 1 and set(parties) >= set(everyone):
+        return "any party"
+    return and_list([f"the {party.replace('-', ' ')}" for party in parties])
 
 
 def _open(rows: Rows) -> str:

@@ -12,7 +12,7 @@ from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError
 from fedarena.core.options import to_text
-from fedarena.core.threat import EVERYONE, FORMS
+from fedarena.core.threat import FORMS, READERS
 from fedarena.problem.schedule import Schedule
 from fedarena.records.schema import ProblemSetting, Record
 
@@ -66,7 +66,7 @@ def _of_threat(record: Record) -> list[str]:
     if record["attacker_knowledge"]:
         return ["--knows", record["attacker_knowledge"]]
     if record["party"]:
-        return ["--party", _chosen(record, "party", EVERYONE), "--form", _chosen(record, "form", FORMS)]
+        return ["--party", _chosen(record, "party", READERS), "--form", _chosen(record, "form", FORMS)]
     return []
 
 

@@ -17,7 +17,7 @@ from fedarena.core.card import Kind
 from fedarena.core.errors import UserError, type_of
 from fedarena.core.files import canonical
 from fedarena.core.options import check_acting, describe_options, parse_options, to_text
-from fedarena.core.threat import EVERYONE, FORMS, Form, Party
+from fedarena.core.threat import FORMS, READERS, Form, Party
 from fedarena.models.architecture import Architecture
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 
@@ -169,7 +169,7 @@ def one_party_is_enforced(options: type[Any], name: str, what: str, owner: str) 
     parties, forms = only(options, name)
     check_acting(made, owner, parties, forms)
     others: dict[str, Any] = {"party": parties, "form": forms}
-    others[what] = [word for word in {"party": EVERYONE, "form": FORMS}[what] if word != one]
+    others[what] = [word for word in {"party": READERS, "form": FORMS}[what] if word != one]
     said = rf"option '{name}' is .*, allowed with {what} .* (for party|in form) {one} alone"
     _refused(lambda: check_acting(made, owner, others["party"], others["form"]), said, name)
     shown = next(row.help for row in describe_options(options) if row.name == name)
@@ -201,7 +201,7 @@ def accept(
 def only(options: type[Any], name: str) -> tuple[tuple[Party, ...], tuple[Form, ...]]:
     """As which parties and in which forms an option acts."""
     meta = metadata(options, name)
-    return (meta["party"],) if meta["party"] else EVERYONE, (meta["form"],) if meta["form"] else FORMS
+    return (meta["party"],) if meta["party"] else READERS, (meta["form"],) if meta["form"] else FORMS
 
 
 def where_it_acts(options: type[Any], name: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from fedarena.board.notes import has_several_problems
 from fedarena.board.score_text import DAGGER, NOTHING, interval
 from fedarena.core.text.markdown import code, escape, folded, table
 from fedarena.core.text.numbers import Mean, mean, number
-from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 from fedarena.goals.text import interval as judged_interval
 
 POISONING = "poisoning"
@@ -59,7 +59,7 @@ def ordered(cells: Sequence[BoardCell], board: Board) -> list[BoardCell]:
         keys = (
             (problems, c.problem),
             (defenses, c.defense),
-            (EVERYONE, c.party),
+            (READERS, c.party),
             (KNOWLEDGE, c.knows),
             (FORMS, c.form),
         )

@@ -59,6 +59,10 @@ SHORT: Mapping[str, Settings] = {
     "inverting-gradients": {"attack": {"victims": "2", "iterations": "400"}, "training": {"rounds": "31"}},
     "analytic": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spear": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "affine-model": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "imprint": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "inconsistent-models": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "trap-weights": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "fedmia": FEW,
     "upload-regression": FEW,
 }

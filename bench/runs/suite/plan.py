@@ -22,7 +22,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.files import digest, read_bytes, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.numbers import plural
-from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 from fedarena.records.json_schema import anything, each, either, fields, flag, named, text, whole
 from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.records.trial_place import TrialPlace
@@ -82,7 +82,7 @@ TRIAL = fields(
     {
         "name": each(text),
         **dict.fromkeys(("key", "problem", "defense", "attack"), text),
-        **{name: either("", *known) for name, known in (("party", EVERYONE), ("form", FORMS), ("knows", KNOWLEDGE))},
+        **{name: either("", *known) for name, known in (("party", READERS), ("form", FORMS), ("knows", KNOWLEDGE))},
         "goal": either("", *GOAL_NAMES),
         "seed": whole,
         "shown": flag,

@@ -32,7 +32,7 @@ from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED
-from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 
 FOLDER = Path(__file__).resolve().parents[2] / "suites"
 """The folder of the package's own suites."""
@@ -186,7 +186,7 @@ def _renamed(table: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _matrix(table: Any, problems: Mapping[str, ProblemTable], where: str) -> Matrix:
-    allowed = {"parties": EVERYONE, "forms": FORMS, "knows": KNOWLEDGE}
+    allowed = {"parties": READERS, "forms": FORMS, "knows": KNOWLEDGE}
     _known(_table(table, where), ("problem", "defenses", "attacks", "counts", *allowed), where)
     problem = table.get("problem")
     if not isinstance(problem, str) or problem not in problems:

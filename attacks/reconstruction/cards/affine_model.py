@@ -1,0 +1,47 @@
+"""Card and options of `affine-model`."""
+
+from dataclasses import dataclass
+
+from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions
+from fedarena.core.card import Card
+from fedarena.core.options import option
+
+
+@dataclass(frozen=True)
+class Options(VictimOptions):
+    """Options of the affine model."""
+
+    prior: str = option(
+        "population",
+        "prior for what was not seen: none, the sample of least norm; population, the Gaussian distribution of "
+        "the attacker's own samples",
+        choices=("none", "population"),
+    )
+    gain: float = option(1.0, "length of a row of the later layers' weights", above=0)
+    steps: int = option(3, "times that the map is taken anew at the last guess, at most", low=1)
+
+
+CARD = Card(
+    name="affine-model",
+    kind="attack",
+    title="A malicious server makes what a client sends an affine map of its sample",
+    target="fedarena.attacks.reconstruction.affine_model:AffineModel",
+    options=Options,
+    version=1,
+    paper="Robbing the Fed: Directly Obtaining Private Data in Federated Learning with Modified Models (ICLR)",
+    authors="Fowl, Geiping, Czaja, Goldblum, Goldstein",
+    year=2022,
+    url="https://arxiv.org/abs/2110.13057",
+    equations="own method",
+    departures=(
+        "Not from a paper. The paper's server sets a first layer that sorts samples; this one makes it constant, so "
+        "that every protocol with a linear client can be read, whatever its uploads are.",
+    ),
+    check="a sample comes back through every protocol at the centre, tests/attacks/reconstruction/test_affine_model.py",
+    facts=(
+        ("reads", "what clients answer to a model whose first layer is constant"),
+        ("model", "a first layer with a bias, dense or convolutional; one sample behind an upload"),
+        ("knows", "with prior=population half of the held-out data"),
+    ),
+    usual=(("model", "mlp"), ("lr", "0.05"), ("batch-size", "1")),
+)

@@ -1,0 +1,213 @@
+"""A finished run in which a malicious server shapes the attacked rounds (`fedarena.contracts.active_inference`).
+
+Each attacked round is played once more as it was, with the same batches, memories and noise of the clients, but for the
+messages of the server. So all that changes is what the server changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
+from fedarena.contracts.defense import Cohort, State
+from fedarena.contracts.inference import Inference
+from fedarena.contracts.observation import Candidates, Observation, Reading, Simulator
+from fedarena.contracts.secure_sum import TooFewSurvivors, TooLarge
+from fedarena.contracts.transcript import Round, Seen, cut, weights
+from fedarena.contracts.view import View
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import Tensors, finite, row, scale, stack, to
+from fedarena.core.threat import NotApplicable, Threat
+from fedarena.federation.finished_run import FinishedRun
+from fedarena.federation.population import population
+from fedarena.federation.secure_aggregation import sum_up
+
+
+@dataclass(frozen=True)
+class TamperedRound:
+    """A round that a malicious server has shaped.
+
+    Attributes:
+        round: the round as it was played.
+        bait: what the server sent.
+    """
+
+    round: Round
+    bait: Bait
+
+    @property
+    def message(self) -> Message:
+        """What the clients got whose samples are read."""
+        return self.bait.messages[self.bait.targets[0]]
+
+
+@dataclass(frozen=True)
+class TamperedRun(FinishedRun):
+    """A finished run with some rounds played as a malicious server shaped them.
+
+    Attributes:
+        tampered: these rounds, by number.
+    """
+
+    tampered: Mapping[int, TamperedRound] = None  # type: ignore[assignment]  # a base class has defaults
+
+    def readings(
+        self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+    ) -> Sequence[Reading] | NotApplicable:
+        """The readings of each shaped round beside the honest ones, since in each of them one round alone is shaped."""
+        by_name: dict[str, list[Observation]] = {}
+        why = NotApplicable("none of the rounds attacked took place")
+        for t in (t for t in victims if t in self.tampered):
+            shaped = cut([self.tampered[t].round], threat)
+            readings = super().readings(threat, {**seen, **shaped}, [t])
+            if isinstance(readings, NotApplicable):
+                why = readings
+                continue
+            for reading in readings:
+                by_name.setdefault(reading.name, []).extend(self._without_spoiled(o) for o in reading.observations)
+        return [Reading(name, tuple(observations)) for name, observations in by_name.items()] or why
+
+    def round(self, t: int) -> Round:
+        return self.tampered[t].round if t in self.tampered else super().round(t)
+
+    def view(
+        self,
+        threat: Threat,
+        attack: Inference,
+        reading: Reading,
+        truths: Sequence[tuple[Tensor, Tensor]] = (),
+        candidates: Sequence[Candidates] = (),
+    ) -> View:
+        """The view of a reading, with the models that were sent."""
+        sent = tuple(replace(o, sent=self.tampered[o.round].message.params) for o in reading.observations)
+        return super().view(threat, attack, Reading(reading.name, sent), truths, candidates)
+
+    def _without_spoiled(self, o: Observation) -> Observation:
+        """The observation without parameters in which other clients' uploads are not 0."""
+        spoiled = self.tampered[o.round].bait.spoiled
+        if not spoiled:
+            return o
+        return replace(
+            o,
+            target=without(spoiled, o.target),
+            simulate=SimulateWithout(spoiled, o.simulate),
+            estimate=None if o.estimate is None else without(spoiled, o.estimate),
+            output_bias=None if o.output_bias in spoiled else o.output_bias,
+        )
+
+
+def without(names: tuple[str, ...], tensors: Tensors) -> Tensors:
+    """All tensors but those of these names."""
+    return {name: t for name, t in tensors.items() if name not in names}
+
+
+@dataclass(frozen=True)
+class SimulateWithout:
+    """Simulator: what another one gives, but for some tensors."""
+
+    names: tuple[str, ...]
+    whole: Simulator
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return without(self.names, self.whole(x, y))
+
+
+def tampered_run(
+    finished: FinishedRun, threat: Threat, attack: ActiveInference, victims: Sequence[int]
+) -> TamperedRun | NotApplicable:
+    """The run with the rounds of `victims` that were written down, as the attack shapes them; or why it cannot."""
+    tampered = {}
+    for r in finished.run.rounds:
+        if r.index in victims:
+            played = _played(finished, attack, r)
+            if isinstance(played, NotApplicable):
+                return played
+            tampered[r.index] = played
+    return TamperedRun(
+        spec=finished.spec,
+        problem=finished.problem,
+        defense=finished.defense,
+        run=finished.run,
+        control=finished.control,
+        tampered=tampered,
+    )
+
+
+def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> TamperedRound | NotApplicable:
+    """One round with the attack's messages in place of the server's."""
+    problem, root = finished.problem, finished.spec.root
+    opportunity = Opportunity(
+        protocol=finished.defense.in_round(r.index),
+        state=State(r.params, round=r.index, extra=r.extra),
+        participants=r.participants,
+        victim=r.participants[0] if r.victim is None else r.victim,
+        population=population(problem, root) if attack.needs_population else None,
+    )
+    bait = attack.bait(opportunity, Rng(root).child("malicious server", r.index))
+    if isinstance(bait, NotApplicable):
+        return bait
+    _check(bait, r)
+    ups = _answers(finished, bait, r)
+    message = bait.messages[bait.targets[0]]
+    answered = replace(r, params=message.params, down=message.down, secret=message.secret, ups=ups)
+    shaped = _summed(finished, bait, answered) if opportunity.summed else answered
+    return shaped if isinstance(shaped, NotApplicable) else TamperedRound(shaped, bait)
+
+
+def _check(bait: Bait, r: Round) -> None:
+    """Raise ValueError unless each participant gets a message in the protocol's format."""
+    if set(bait.messages) != set(r.participants):
+        raise ValueError(f"the attack sends messages to {sorted(bait.messages)}, allowed: {sorted(r.participants)}")
+    if not bait.targets or not set(bait.targets) <= set(r.participants):
+        raise ValueError(f"the attack is after clients {bait.targets}, allowed: some of {sorted(r.participants)}")
+    if len({id(bait.messages[client]) for client in bait.targets}) > 1:
+        raise ValueError("the attack sends the clients whose samples it reads different messages, allowed: the same")
+    honest = _format(r.down)
+    for message in {id(m): m for m in bait.messages.values()}.values():
+        if _format(message.down) != honest or not finite(message.down):
+            raise ValueError(
+                "the attack sends a message that is not in the protocol's format, allowed: finite tensors of the "
+                f"names, shapes and types {honest}"
+            )
+
+
+def _format(down: Tensors) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    return {name: (tuple(t.shape), t.dtype) for name, t in down.items()}
+
+
+def _answers(finished: FinishedRun, bait: Bait, r: Round) -> Tensors:
+    """The uploads [participants] of honest clients that got these messages."""
+    defense, rng = finished.defense.in_round(r.index), Rng(finished.spec.root).child("federation")
+    ups: dict[int, Tensors] = {}
+    for message in {id(m): m for m in bait.messages.values()}.values():
+        whom = [i for i, client in enumerate(r.participants) if bait.messages[client] is message]
+        noises = [defense.draw(rng.child("noise", r.index, r.participants[i])) for i in whom]
+        sent, _ = defense.clients(
+            message.down,
+            [r.batches[i] for i in whom],
+            [r.memories[i] for i in whom],
+            [to(noise, finished.problem.device) for noise in noises],
+        )
+        ups |= {i: row(sent, position) for position, i in enumerate(whom)}
+    return stack([ups[i] for i in range(len(r.participants))])
+
+
+def _summed(finished: FinishedRun, bait: Bait, r: Round) -> Round | NotApplicable:
+    """The round with the secure sum of its uploads, read as the mean of the targets' alone."""
+    secure, device = finished.defense.secure, finished.problem.device
+    assert secure is not None
+    counts = weights(finished.problem.task.sizes, r.participants).to(device)
+    rng = Rng(finished.spec.root).child("federation").child("secure", r.index)
+    try:
+        summed = sum_up(secure, r.ups, Cohort(r.participants, counts), rng)
+    except (TooLarge, TooFewSurvivors) as error:
+        return NotApplicable(f"the answers of the clients cannot be summed securely: {error}")
+    targets = tuple(client for client in summed.clients if client in bait.targets)
+    if not targets:
+        return NotApplicable("the clients that the server is after dropped out of the secure sum")
+    share = float(weights(finished.problem.task.sizes, targets).sum()) / float(summed.weight)
+    return replace(r, wire=summed.wire, mean=scale(1 / share, summed.mean), averaged=targets)
