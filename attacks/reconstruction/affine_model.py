@@ -9,8 +9,8 @@ This holds whatever a client makes of its gradient, as long as it is linear: ske
 losses along directions that the server has drawn. The output layer's biases make all classes equally likely, so that
 every label leaves a gradient. A_y and c_y are found by playing the protocol on single pixels. What A_y leaves open is
 filled in by the distribution of the attacker's own samples, or by the least norm. Where the protocol is not quite
-linear, such as by a normalisation, A_y is taken at the last guess, and the step is repeated (Gauss–Newton). The label is
-the one that explains most.
+linear, such as by a normalisation, A_y is taken at the last guess, and the step is repeated (Gauss–Newton). The label
+is the one that explains most.
 
 This attack is our own. Single samples behind an upload are read; those of a batch mix.
 """

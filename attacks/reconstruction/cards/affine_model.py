@@ -28,13 +28,9 @@ CARD = Card(
     target="fedarena.attacks.reconstruction.affine_model:AffineModel",
     options=Options,
     version=1,
-    paper="Robbing the Fed: Directly Obtaining Private Data in Federated Learning with Modified Models (ICLR)",
-    authors="Fowl, Geiping, Czaja, Goldblum, Goldstein",
-    year=2022,
-    url="https://arxiv.org/abs/2110.13057",
-    equations="own method",
+    equations="of the module: an upload is A x + c where no unit depends on the sample x",
     departures=(
-        "Not from a paper. The paper's server sets a first layer that sorts samples; this one makes it constant, so "
+        "Not from a paper. The server of imprint sets a first layer that sorts samples. This one makes it constant, so "
         "that every protocol with a linear client can be read, whatever its uploads are.",
     ),
     check="a sample comes back through every protocol at the centre, tests/attacks/reconstruction/test_affine_model.py",
