@@ -1,0 +1,50 @@
+"""All clients but one are switched off: a secure sum is this one's upload, and its batch comes back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from helpers import malicious
+
+from fedarena.attacks.reconstruction.inconsistent_models import switched_off, touched
+from fedarena.core import registry
+from fedarena.core.rng import Rng
+from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import Task
+
+WIDE = {"widths": "128"}
+
+
+@pytest.mark.parametrize("clients", [3, 16])
+def test_the_victim_s_batch_comes_back_from_a_secure_sum(clients: int) -> None:
+    challenge = malicious.challenge("inconsistent-models", "pairwise-masks", clients=clients, model_options=WIDE)
+    assert all(seen.images == 4 and len(seen.clients) == 1 for seen in challenge.view.observations)
+    off = torch.cat(malicious.errors(malicious.answer("inconsistent-models", challenge), challenge))
+    assert float((off < 1e-3).float().mean()) > 0.7
+    assert challenge.metrics["cosine"] > 0.9999
+
+
+def test_imprint_reads_the_sum_of_all_in_its_place() -> None:
+    challenge = malicious.challenge("imprint", "pairwise-masks", clients=3, model_options=WIDE)
+    assert all(seen.images == 12 for seen in challenge.view.observations)
+
+
+def test_a_server_that_sees_uploads_reads_the_victim_s() -> None:
+    challenge = malicious.challenge("inconsistent-models", clients=3, model_options=WIDE)
+    assert all("out.bias" in seen.target for seen in challenge.view.observations)
+    off = torch.cat(malicious.errors(malicious.answer("inconsistent-models", challenge), challenge))
+    assert float((off < 1e-3).float().mean()) > 0.7
+
+
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_a_model_that_is_switched_off_gives_no_gradient_but_of_the_output_bias(model: str) -> None:
+    architecture = registry.find("model", model).load()(registry.find("model", model).parse({}))
+    task = Task(architecture.module((1, 28, 28), 10), (1, 28, 28), 10, (4,), schedule=Schedule())
+    params = architecture.init(task.model, Rng(0).child("init").torch())
+    assert touched(task, params) >= {f"{name}.weight" for name, _ in task.layers}
+    assert touched(task, switched_off(task, params)) == {task.output_bias}
+
+
+def test_units_that_are_no_relus_cannot_be_switched_off() -> None:
+    options = {"widths": "32", "activation": "sigmoid"}
+    assert "switched off" in malicious.reason("inconsistent-models", "pairwise-masks", model_options=options)
