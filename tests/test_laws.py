@@ -93,6 +93,13 @@ def test_there_is_something_of_every_kind() -> None:
 
 
 @each_method
+def test_an_attack_of_this_package_says_its_goal(kind: Kind, name: str) -> None:
+    card = registry.find(kind, name)
+    if is_built_in(card):
+        assert bool(card.goal) == (kind == "attack")
+
+
+@each_method
 def test_a_card_of_this_package_cites_equations_or_says_that_it_is_its_own(kind: Kind, name: str) -> None:
     card = registry.find(kind, name)
     if is_built_in(card) and kind in ("defense", "aggregator", "attack"):

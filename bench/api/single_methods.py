@@ -81,10 +81,10 @@ def invert(
 
     Args:
         model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
-        gradients: tensors or arrays, by name, or in the order of `model.parameters()`. With local_epochs: the update,
-            start − end.
+        gradients: tensors or arrays, by name, or in the order of `model.parameters()`; None for a parameter
+            that is not used. With local_epochs: the update, start − end.
         input_shape: images [channels, height, width]. n_classes: outputs of the model.
-        attack: one after images, by its name (`fa.methods("attack")`), or a class.
+        attack: one whose goal is reconstruction (`fa.methods("attack")`), by its name, or a class.
         images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
         samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
         loss: cross-entropy, mse or regression.

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from importlib import import_module
 from typing import Any, NoReturn
@@ -113,9 +114,14 @@ def of_a_plugin(error: Exception) -> str:
 
 def _carried_out(args: argparse.Namespace) -> int:
     """The command's exit code. A method that would end the process fails instead."""
+    from fedarena.cli.output.json_output import json_alone
+
     try:
-        code: int = args.run(args)
+        with json_alone() if getattr(args, "json", False) else nullcontext():
+            code: int = args.run(args)
     except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # rich ends the process where nobody reads any more
+            raise BrokenPipeError from None
         raise RuntimeError(f"sys.exit({error.code!r}) was called").with_traceback(error.__traceback__) from None
     return code
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import add_data_dir, add_json, add_plugin, data_dir
 from fedarena.core.errors import UserError
 
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     laws = None if args.laws is None else [name.strip() for name in args.laws.split(",")]
     outcomes = list(examine(args.method, laws=laws, data_dir=data_dir(args), options=options))
     if args.json:
-        print(json.dumps([_plain(outcome) for outcome in outcomes], indent=2))
+        print_json([_plain(outcome) for outcome in outcomes])
     else:
         _show(outcomes)
     return 1 if any(outcome.status == "broken" for outcome in outcomes) else 0

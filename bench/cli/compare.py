@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import add_json
 from fedarena.core.errors import UserError
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         if path:
             write_atomically(Path(path), text(comparison))
     if args.json:
-        print(json.dumps(as_json(comparison), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(as_json(comparison))
     else:
         show(comparison)
     return 1 if comparison.findings else 0

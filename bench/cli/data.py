@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.text.printable import one_line
@@ -60,7 +60,7 @@ def run_show(data_dir: Path | None, as_json: bool) -> int:
 
     rows = [survey(name, data_dir) for name in registry.registries()["dataset"].names()]
     if as_json:
-        return _print_json({"datasets": [row.as_dict() for row in rows]})
+        return print_json({"datasets": [row.as_dict() for row in rows]})
     _print_rows(rows)
     return 0
 
@@ -77,7 +77,7 @@ def run_verify(name: str | None, data_dir: Path | None, as_json: bool) -> int:
         registry.find("dataset", name).load()(data_dir)  # the message says which file to put where
     code = 0 if all(row.healthy for row in rows) else 1
     if as_json:
-        _print_json({"datasets": [row.as_dict() for row in rows]})
+        print_json({"datasets": [row.as_dict() for row in rows]})
     else:
         _print_rows(rows)
     return code
@@ -103,7 +103,7 @@ def run_fetch(name: str, data_dir: Path | None, timeout: str, as_json: bool) -> 
     shadow = str(used.path) if used and used.path != done.path else None
     if as_json:
         facts = {"name": name, "path": str(done.path), "downloaded": done.downloaded, "subset": done.subset}
-        return _print_json(facts | {"shadowed_by": shadow})
+        return print_json(facts | {"shadowed_by": shadow})
     print(f"{name}: {'downloaded to' if done.downloaded else 'intact already, in'} {done.path}")
     if done.subset:
         print(f"  it is a subset ({done.subset}); remove it and fetch again for the complete data set")
@@ -120,11 +120,6 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 86400:
         raise UserError(f"option '--timeout' is '{text}', allowed: seconds above 0, at most 86400")
     return seconds
-
-
-def _print_json(content: dict[str, Any]) -> int:
-    print(json.dumps(content, indent=2, ensure_ascii=False))
-    return 0
 
 
 def _print_rows(rows: Sequence[Row]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import add_json, add_problem_arguments, data_dir, read_problem, read_settings
 
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Carry out the command."""
     found = facts(args)
     if args.json:
-        print(json.dumps(found, indent=2))
+        print_json(found)
     else:
         _show(found)
     return 0

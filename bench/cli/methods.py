@@ -6,10 +6,10 @@ Both read cards only, so they import neither torch nor scikit-learn (unless a pl
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import add_plugin
 from fedarena.core import registry
 from fedarena.core.card import KINDS, Card, Kind
@@ -54,7 +54,7 @@ def run_list(args: argparse.Namespace) -> int:
     """Print every method of one kind or of all. Raises UserError for an unknown kind."""
     rows = rows_of(args.kind)
     if args.json:
-        return _print_json(rows)
+        return print_json(rows)
     console = _console()
     for kind, some in rows.items():
         if some:
@@ -81,14 +81,15 @@ def listed(methods: registry.Registry) -> Iterator[dict[str, Any]]:
             yield row | {"status": status, "reason": str(error)}
         else:
             about = {key: getattr(card, key) for key in ("title", "paper", "authors", "year", "version")}
-            yield row | {"status": "ok", **about}
+            goal = {"goal": card.goal} if card.kind == "attack" else {}
+            yield row | {"status": "ok", **goal, **about}
 
 
 def run_show(args: argparse.Namespace) -> int:
     """Print every card of a name, or the options of the training schedule. Raises UserError for an unknown name."""
     described_methods = [_training()] if args.name == TRAINING else [described(card) for card in _find(args.name)]
     if args.json:
-        return _print_json({"cards": described_methods})
+        return print_json({"cards": described_methods})
     console = _console()
     for card in described_methods:
         _print_card(console, card)
@@ -151,11 +152,6 @@ def _kind(text: str) -> Kind:
 
 
 # -- printing --------------------------------------------------------------------------------------
-
-
-def _print_json(value: Any) -> int:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-    return 0
 
 
 def _console() -> Console:

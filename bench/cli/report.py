@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     done = write_report(board, folder, out, _commands(args.suite, read_plan(folder), stored_secret(folder)))
     if args.json:
         content = {"readme": str(done.readme), "files": list(done.files), "removed": list(done.removed)}
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        print_json(content)
         return 0
     print(
         f"{done.readme}: {plural(len(board.defenses), 'defense')}, {plural(len(board.cells), 'cell')}, "

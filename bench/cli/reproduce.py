@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import add_data_dir, add_device, add_json, add_quiet, read_jobs, read_machine, read_seeds
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
@@ -109,7 +110,7 @@ def _run_table(args: argparse.Namespace) -> int:
     if args.markdown:
         _write_markdown(args, order, result)
     if args.json:
-        print(json.dumps(result, indent=2, allow_nan=False))
+        print_json(result)
     else:
         show(result, order.table.measured, order.path, order.table.compact)
         if present:

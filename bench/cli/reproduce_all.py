@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import read_jobs, read_machine, read_seeds
 from fedarena.core.errors import UserError
 from fedarena.reproduce.machine import Machine
@@ -41,7 +41,7 @@ def run_all(args: argparse.Namespace) -> int:
             gathered = gather(order.out, order.report, order.seeds, order.only, failed)
             page = publish(gathered, order.report, order.only)
     if args.json:
-        print(json.dumps(as_json(gathered), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(as_json(gathered))
     else:
         show_all(gathered, failed, page)
     return 1 if failed else 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import (
     add_device,
     add_problem_arguments,
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
         picture = folder / f"{defense}-{attack}-{pairing.problem.dataset}.png".replace(":", "-")
         save_png(drawn(figure), picture)
     if args.json:
-        print(json.dumps({"records": records}, indent=2, allow_nan=False))
+        print_json({"records": records})
     else:
         console = Terminal(width=stdout_width(WIDTH))
         show(console, goal.table(records, defense, attack), records, defense, attack)

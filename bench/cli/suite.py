@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedarena.cli.output.json_output import print_json
 from fedarena.cli.problem_args import (
     add_data_dir,
     add_json,
@@ -76,7 +76,7 @@ def run_list(args: argparse.Namespace) -> int:
 
     suites = [load(name) for name in names()]
     if args.json:
-        print(json.dumps({"suites": [_facts(suite) for suite in suites]}, indent=2))
+        print_json({"suites": [_facts(suite) for suite in suites]})
         return 0
     from rich import box
     from rich.table import Table
@@ -116,7 +116,7 @@ def run_plan(args: argparse.Namespace) -> int:
             for t in plan.trials
         ]
         facts = _facts(suite) | {"seeds": plan.seeds, "digest": plan.digest}
-        print(json.dumps(facts | {"trials": trials, "expected_seconds": expected.seconds}, indent=1))
+        print_json(facts | {"trials": trials, "expected_seconds": expected.seconds}, indent=1)
     else:
         show_plan(suite, plan, store, expected, folder, doubts)
     require_trials(plan)
@@ -176,7 +176,7 @@ def _close(args: argparse.Namespace, suite: Suite, plan: Plan, folder: Path, out
     counts = Counter(r["status"] for r in records)
     if args.json:
         facts = {"suite": suite.name, "folder": str(folder), "measured": outcome.done, "there": outcome.there}
-        print(json.dumps({**facts, "refused": outcome.refused, "lost": outcome.lost, "records": counts}, indent=1))
+        print_json({**facts, "refused": outcome.refused, "lost": outcome.lost, "records": counts}, indent=1)
     else:
         from fedarena.cli.output.suite import show_outcome
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, kind_of
+from fedarena.core.tensors import Tensors, kind_of, plain_like
 from fedarena.core.text.numbers import plural
 
 
@@ -166,8 +166,8 @@ def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
 def checked(returned: Any, rule: Aggregator, x: Tensor) -> Aggregate:
     """What a rule returned for the uploads x [n, d]. Raises UserError, with the rule's place, where it is no vector."""
     vector = returned.vector if isinstance(returned, Aggregate) else returned
-    if isinstance(returned, Aggregate) and isinstance(vector, Tensor) and vector.shape == x.shape[1:]:
-        return returned
+    if isinstance(returned, Aggregate) and (plain := plain_like(vector, x[0])) is not None:
+        return returned if plain is vector else replace(returned, vector=plain)
     function = getattr(rule, "function", type(rule).__call__)
     kind = "a tensor" if hasattr(rule, "function") else "an Aggregate with a vector"
     raise UserError(f"rule {place_of(function)} returned {kind_of(vector)}, allowed: {kind} {list(x.shape[1:])}")

@@ -44,6 +44,7 @@ class Card:
         facts: any further lines (who sees what, shapes, licences), as (label, text).
         form: of attacks: `adaptive` if the attack is adapted to the defense, `paper` if it is not, `both` if it has
             both forms.
+        goal: of attacks: what it is after, a name of `fedarena.contracts.goal_names` or `poisoning`.
         usual: the default problem of the method, as (flag, schedule option or model.OPTION, value). Attacks, protocols
             that need a certain problem, and data sets declare one. A later one of these replaces an earlier one.
         aliases: other names in use, lower case with hyphens. The error for an alias names the method.
@@ -73,6 +74,7 @@ class Card:
     check: str = ""
     facts: tuple[tuple[str, str], ...] = field(default=())
     form: Literal["both", "paper", "adaptive"] = "both"
+    goal: str = ""
     usual: tuple[tuple[str, str], ...] = ()
     aliases: tuple[str, ...] = ()
     guarantees: tuple[tuple[str, str], ...] = ()

@@ -53,7 +53,7 @@ def numbers(name: str, given: Numbers, *, finite: bool = True) -> Tensor:
     if np.ma.is_masked(given):
         raise UserError(f"{name}: values that are masked, allowed: arrays without a mask")
     try:
-        values = torch.as_tensor(np.array(given) if hasattr(given, "to_numpy") else given).detach()
+        values = torch.as_tensor(_plain(given)).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise UserError(f"{name}: no numbers of one shape, allowed: an array, a tensor or lists of numbers") from None
     if values.is_complex():
@@ -61,6 +61,16 @@ def numbers(name: str, given: Numbers, *, finite: bool = True) -> Tensor:
     if finite and not bool(torch.isfinite(values).all()):
         raise UserError(f"{name}: values that are not finite, allowed: finite numbers")
     return values
+
+
+def _plain(given: Any) -> Any:
+    """Arrays and tables as arrays that torch takes as they are: in the machine's order of bytes, in one piece."""
+    if isinstance(given, Tensor):
+        return given.detach()
+    if not isinstance(given, np.ndarray) and not hasattr(given, "to_numpy"):
+        return [_plain(one) for one in given] if isinstance(given, list | tuple) else given
+    array = np.array(given)
+    return array.astype(array.dtype.newbyteorder("="))
 
 
 def class_numbers(name: str, given: Numbers, n_classes: int | None = None) -> Tensor:

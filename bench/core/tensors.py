@@ -183,8 +183,17 @@ def are_tensors(values: Iterable[Any]) -> bool:
     return all(isinstance(value, Tensor) for value in values)
 
 
+def plain_like(value: Any, like: Tensor) -> Tensor | None:
+    """A tensor of real numbers in the precision of another one of this shape; None where it is none."""
+    fits = isinstance(value, Tensor) and value.shape == like.shape and value.layout == torch.strided
+    return value.to(like) if fits and not value.is_meta and not value.is_complex() else None
+
+
 def kind_of(value: Any) -> str:
     """What a value is, for a message: a tensor with its shape, the parts of a tuple, or another type's name."""
     if isinstance(value, tuple):
         return f"a tuple ({', '.join(map(kind_of, value))})"
-    return f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type_of(value)
+    if not isinstance(value, Tensor):
+        return type_of(value)
+    odd = "complex " if value.is_complex() else "meta " if value.is_meta else ""
+    return f"a {odd if value.layout == torch.strided else 'sparse '}tensor {list(value.shape)}"

@@ -7,8 +7,10 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules.dropout import _DropoutNd
 
 from fedarena.contracts.inference import Inference, Reconstruction
 from fedarena.contracts.observation import Observation, Simulator
@@ -29,7 +31,7 @@ from fedarena.problem.loss import LOSSES
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
-Gradients = Mapping[str, Numbers] | Sequence[Numbers]
+Gradients = Mapping[str, Numbers | None] | Sequence[Numbers | None]
 
 
 @dataclass(frozen=True)
@@ -222,12 +224,15 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
 
 def _require_fit(task: Task) -> None:
     """Raise UserError for a model that does not take such inputs, or that does not say the same twice."""
-    stateful = [name for name, m in task.model.named_modules() if m.training and any(True for _ in m.buffers(False))]
-    if stateful:
-        raise UserError(
-            f"model: {stateful[0] or type(task.model).__name__} is in training mode and keeps numbers of its batches, "
-            "allowed: evaluation mode (model.eval())"
-        )
+    training = [(name or type(task.model).__name__, m) for name, m in task.model.named_modules() if m.training]
+    for name, m in training:
+        what = "keeps numbers of its batches" if any(True for _ in m.buffers(False)) else ""
+        if what := "drops units" if isinstance(m, _DropoutNd) else what:
+            raise UserError(f"model: {name} is in training mode and {what}, allowed: evaluation mode (model.eval())")
+    for name, p in task.model.named_parameters():
+        if p.dtype != torch.float32:
+            kind = str(p.dtype).removeprefix("torch.")
+            raise UserError(f"model: parameter {name} is of {kind}, allowed: float32 (model.float())")
     try:
         require_fit(task.model, task.input_shape, task.criterion.outputs)
     except UnusableLayer as error:
@@ -240,15 +245,20 @@ def _in_order(gradients: Gradients, params: Mapping[str, Tensor]) -> list[Tensor
     """The gradient in the order of the parameters. Raises UserError where it does not fit."""
     if isinstance(gradients, Mapping):
         if odd := sorted(map(str, gradients.keys() ^ params.keys())):
-            raise UserError(f"gradients and parameters differ in {odd[0]}, allowed: a gradient for each parameter")
+            raise UserError(
+                f"gradients and parameters differ in {odd[0]}, allowed: a gradient for each parameter, None for one "
+                "that is not used"
+            )
         gradients = [gradients[name] for name in params]
     if not isinstance(gradients, list | tuple):
         raise UserError(f"gradients are {type_of(gradients)}, allowed: a list or a tuple of tensors, or a mapping")
     if len(gradients) != len(params):
         raise UserError(f"gradients are {len(gradients)} tensors, allowed: {len(params)}, one for each parameter")
+    if all(gradient is None for gradient in gradients):
+        raise UserError("gradients are None for all parameters, allowed: at least one tensor")
     ordered = []
     for (name, p), gradient in zip(params.items(), gradients, strict=True):
-        g = given.numbers(f"the gradient of {name}", gradient)
+        g = torch.zeros_like(p) if gradient is None else given.numbers(f"the gradient of {name}", gradient)
         if g.shape != p.shape:
             raise UserError(f"the gradient of {name} has shape {list(g.shape)}, allowed: {list(p.shape)}")
         ordered.append(g.to(p))

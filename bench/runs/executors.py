@@ -15,7 +15,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from typing import Any
 
@@ -192,7 +192,8 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """
     global _modules
     try:
-        return function(*args)
+        with redirect_stdout(sys.stderr):  # what methods print is no output of the command
+            return function(*args)
     finally:
         if len(sys.modules) != _modules:
             gc.collect()

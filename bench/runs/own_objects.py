@@ -80,7 +80,7 @@ ALLOWED = {
     "defense": "a subclass of Defense, Aggregator or SecureSum",
     "rule": "a subclass of Aggregator",
     "attack": "a subclass of Inference or Poisoning",
-    "dataset": "a Dataset, or (inputs, classes)",
+    "dataset": "a fedarena.datasets.dataset.Dataset, or (inputs, classes)",
     "model": "an nn.Module, or a function of (input_shape, n_classes) that makes one",
 }
 

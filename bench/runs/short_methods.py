@@ -27,9 +27,9 @@ from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.contracts.view import View
 from fedarena.core.card import Card, Kind
-from fedarena.core.errors import UserError, place_of
+from fedarena.core.errors import UserError, place_of, type_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten, kind_of, row, rows, shaped
+from fedarena.core.tensors import Tensors, are_tensors, flatten, kind_of, plain_like, row, rows, shaped
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
@@ -94,7 +94,8 @@ def poisoning(name: str, title: str = "", **card: Any) -> Decorator:
             own = rows(view.own)
             return shaped(self._like(own, self.function(own, rng.torch())), row(view.own, 0)), memory
 
-    return _decorator("attack", Short, (2,), {"name": name, "title": title, "usual": USUAL, **card})
+    about = {"name": name, "title": title, "goal": "poisoning", "usual": USUAL, **card}
+    return _decorator("attack", Short, (2,), about)
 
 
 def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card: Any) -> Decorator:
@@ -118,10 +119,38 @@ def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card
             return [self._answer(seen, view) for seen in view.observations]
 
         def _answer(self, seen: Observation, view: View) -> Any:
-            return ANSWERS[goal](self.function(seen, view))
+            returned = self.function(seen, view)
+            if (allowed := unanswered(goal, returned, seen, view)) is not None:
+                raise ValueError(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {allowed}")
+            return ANSWERS[goal](returned)
 
     Short.goal = goal
-    return _decorator("attack", Short, (2,), {"name": name, "title": title, **card})
+    return _decorator("attack", Short, (2,), {"name": name, "title": title, "goal": goal, **card})
+
+
+def unanswered(goal: GoalName, returned: Any, seen: Observation, view: View) -> str | None:
+    """What the answer to an observation may be, where what a function returned is none."""
+    n, shape = seen.images, [seen.images, *view.input_shape]
+    if goal == "labels":
+        may = f"a tensor [{n}] of classes from 0 to {view.n_classes - 1}"
+        return None if _classes(returned, n, view) else may
+    if goal == "membership":
+        m = 0 if seen.candidates is None else len(seen.candidates.x)
+        return None if isinstance(returned, Tensor) and returned.shape == (m,) else f"a tensor [{m}] of scores"
+    if goal == "estimate":
+        fits = isinstance(returned, Mapping) and are_tensors(returned.values())
+        return None if fits else "a mapping from parameters to tensors"
+    fits = isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], Tensor)
+    if fits and list(returned[0].shape) == shape and (not view.n_classes or _classes(returned[1], n, view)):
+        return None
+    return f"a tuple of images {shape} and a tensor [{n}] of classes"
+
+
+def _classes(returned: Any, n: int, view: View) -> bool:
+    """Whether it is a tensor of n whole numbers that are classes."""
+    if not isinstance(returned, Tensor) or returned.shape != (n,) or returned.is_floating_point():
+        return False
+    return not n or 0 <= int(returned.min()) <= int(returned.max()) < view.n_classes
 
 
 class _Short:
@@ -136,14 +165,16 @@ class _Short:
 
     def _like(self, given: Tensor, returned: Any, error: type[Exception] = ValueError) -> Tensor:
         """What the function returned. Raises the error where it has not the shape of what it was given."""
-        if isinstance(returned, Tensor) and returned.shape == given.shape:
-            return returned
+        if (plain := plain_like(returned, given)) is not None:
+            return plain
         raise error(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {kind_of(given)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__
 
 
+_DECORATORS: Mapping[str, str] = {"aggregator": "rule", "defense": "defense", "attack": "poisoning"}
+"""Kind → a decorator that makes one."""
 _made: dict[tuple[str, str], type] = {}
 """(module, name) of each function of this process → the class that was made of it."""
 
@@ -163,8 +194,14 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
         parameters: how many parameters the function may have. about: fields of the card.
     """
 
+    if not isinstance(about["name"], str):
+        raise UserError(f'@fa.{_DECORATORS[kind]} has no name, allowed: @fa.{_DECORATORS[kind]}("NAME")')
+
     def decorate(function: Function) -> Card:
-        count = len(inspect.signature(function).parameters)
+        try:
+            count = len(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            raise UserError(f"{kind} {about['name']} is made of {type_of(function)}, allowed: a function") from None
         if count not in parameters:
             allowed = " or ".join(map(str, parameters))
             raise UserError(f"{kind} {about['name']}: its function takes {count} parameters, allowed: {allowed}")
@@ -174,6 +211,9 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
         short.__module__, short.__doc__ = function.__module__, function.__doc__
         _made[function.__module__, function.__qualname__] = made
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
-        return Card(**{**about, "title": title}, kind=kind, target=made)
+        try:
+            return Card(**{**about, "title": title}, kind=kind, target=made)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{kind} {about['name']}: {error}") from None
 
     return decorate

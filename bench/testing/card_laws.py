@@ -48,6 +48,15 @@ def card_cites(method: Method) -> None:
         require(address is not None, f"the paper's address is {card.url!r}", "set url to one that starts with https://")
 
 
+@law("attack")
+def card_says_the_goal(method: Method) -> None:
+    """An attack's card names the goal of its class, or poisoning, where it names one."""
+    kind = method.card.load()
+    goal = kind.goal if issubclass(kind, Inference) else "poisoning"
+    said = method.card.goal
+    require(said in ("", goal), f"the card's goal is {said!r}, the attack's {goal!r}", f"set goal to {goal!r}")
+
+
 @law()
 def target_fits(method: Method) -> None:
     """A card's target can be loaded, and is a complete subclass of its kind's contract, or a function."""

@@ -156,7 +156,7 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"gradients": {"a": torch.zeros(1)}}, "differ in 1.bias"),
         ({"gradients": None}, "gradients are None, allowed: a list"),
         ({"gradients": {1: None}}, "differ in 1"),
-        ({"gradients": [None] * 4}, "the gradient of 1.weight: no numbers"),
+        ({"gradients": [None] * 4}, "gradients are None for all parameters"),
         ({"gradients": [torch.ones(32, 64) + 1j] * 4}, "complex numbers, allowed: real ones"),
         ({"images": 0}, "images is 0, allowed: an integer, 1 or more"),
         ({"images": 1.5}, "images is 1.5"),
@@ -206,6 +206,33 @@ def test_a_layer_is_a_model_whose_gradient_has_the_layer_s_names() -> None:
     around = invert(nn.Sequential(model), [weight, bias], **same)
     assert torch.equal(named.images, around.images)
     assert named.labels.tolist() == y.tolist()
+
+
+def test_a_parameter_that_is_not_used_has_no_gradient() -> None:
+    class WithToken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.token, self.dense = nn.Parameter(torch.ones(3)), dense()
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.dense(x)
+            return out
+
+    model, (x, y) = WithToken(), digits(1)
+    gradient = torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()), allow_unused=True)
+    assert gradient[0] is None
+    guess = invert(model, gradient, input_shape=(1, 8, 8), n_classes=10, attack="dlg", iterations=300)
+    assert error(guess.images, x) < 1e-3
+
+
+def test_numbers_in_double_and_dropped_units_say_what_to_do() -> None:
+    given: dict[str, Any] = {"input_shape": (1, 8, 8), "n_classes": 10, "attack": "dlg"}
+    with pytest.raises(UserError, match=r"is of float64, allowed: float32 \(model.float"):
+        invert(dense().double(), [], **given)
+    with pytest.raises(UserError, match=r"drops units, allowed: evaluation mode \(model.eval"):
+        invert(nn.Sequential(nn.Flatten(), nn.Dropout(0.1), nn.Linear(64, 10)), [], **given)
+    with pytest.raises(UserError, match="a gradient for each parameter, None for one"):
+        invert(dense(), {"nothing": torch.zeros(1)}, **given)
 
 
 def test_what_cannot_be_read_says_why() -> None:

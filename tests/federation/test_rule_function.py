@@ -48,6 +48,23 @@ def test_arrays_lists_and_state_dicts_give_their_own_kind() -> None:
     np.testing.assert_allclose(numbers["b"], wanted[4:].numpy(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("turned", [lambda x: x[::-1], lambda x: x.astype(">f8"), lambda x: x[:, ::-1]])
+def test_arrays_of_any_layout_are_taken(turned: Any) -> None:
+    odd = turned(X.numpy().astype(np.float64))
+    plain = np.ascontiguousarray(odd).astype(np.float64)
+    np.testing.assert_array_equal(aggregate("median", odd, 1), aggregate("median", plain, 1))
+    np.testing.assert_array_equal(aggregate("median", list(odd), 1), aggregate("median", plain, 1))
+
+
+@pytest.mark.filterwarnings("error")
+def test_read_only_arrays_and_tensors_with_a_history_are_taken_quietly() -> None:
+    fixed = X.numpy().copy()
+    fixed.setflags(write=False)
+    wanted = aggregate("median", X, 1)
+    np.testing.assert_array_equal(aggregate("median", fixed, 1), wanted.numpy())
+    assert torch.equal(aggregate("median", [row.clone().requires_grad_() for row in X], 1), wanted)
+
+
 def test_integers_are_averaged_and_come_back_as_integers() -> None:
     made = aggregate("mean", [{"steps": torch.tensor(3)}, {"steps": torch.tensor(5)}], 0)
     assert made == {"steps": torch.tensor(4)}

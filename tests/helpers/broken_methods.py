@@ -454,6 +454,7 @@ BROKEN: Mapping[str, tuple[Card, ...]] = {
         _rule(paper="A paper", authors="Nobody", year=2020, url="nowhere"),
         Card(name="toy", kind="aggregator", title="Two\nlines", target=Middle),
     ),
+    "card-says-the-goal": (_card("attack", "fedarena.attacks.poisoning.sign_flip:SignFlip", goal="labels"),),
     "target-fits": (_rule(Unfinished), _rule(FedAvg), _rule("nowhere:Nothing"), _card("attack", "nowhere:Nothing")),
     "defaults-parse": (_rule(options=Mute),),
     "options-differ": (_rule(options=TwoFaced),),

@@ -164,6 +164,86 @@ def test_a_rule_that_returns_no_vector_is_named_with_its_place(rule: Any, told: 
         fa.run(rule, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
 
 
+@fa.rule("in-double")
+def in_double(x: Tensor, f: int) -> Tensor:
+    return x.double().mean(0)
+
+
+@fa.defense("double-upload")
+def double_upload(upload: Tensor) -> Tensor:
+    return upload.double() * 0.5
+
+
+@pytest.mark.parametrize("defense", [in_double, double_upload])
+def test_another_precision_is_taken(defense: Any) -> None:
+    results = fa.run(defense, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
+    assert {record["status"] for record in results} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        (lambda x: x[0].to(torch.complex64), "a complex tensor"),
+        (lambda x: x[0].to_sparse(), "a sparse tensor"),
+        (lambda x: x[0].to("meta"), "a meta tensor"),
+    ],
+)
+def test_a_vector_of_no_real_numbers_is_named(odd: Any, told: str) -> None:
+    @fa.rule("odd")
+    def rule(x: Tensor, f: int) -> Any:
+        return odd(x)
+
+    with pytest.raises(UserError, match=rf"rule .*rule \(test_short_methods.py:\d+\) returned {told} \[\d+\], allowed"):
+        fa.run(rule, "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2)
+
+
+@pytest.mark.parametrize(
+    ("goal", "answer", "told"),
+    [
+        (
+            "labels",
+            lambda seen, view: [0] * seen.images,
+            r"a list, allowed: a tensor \[2\] of classes from 0 to 9",
+        ),
+        (
+            "labels",
+            lambda seen, view: torch.full((seen.images,), 99),
+            r"a tensor \[2\], allowed: .* classes from 0 to 9",
+        ),
+        ("labels", lambda seen, view: torch.rand(seen.images), r"a tensor \[2\], allowed: .* classes from 0 to 9"),
+        ("membership", lambda seen, view: torch.zeros(3), r"a tensor \[3\], allowed: a tensor \[\d+\] of scores"),
+        ("estimate", lambda seen, view: torch.zeros(3), r"a tensor \[3\], allowed: a mapping from parameters"),
+        ("reconstruction", lambda seen, view: torch.zeros(2, 1, 8, 8), r"allowed: a tuple of images \[2, 1, 8, 8\]"),
+    ],
+)
+def test_an_answer_that_is_none_is_named_with_its_place(goal: Any, answer: Any, told: str) -> None:
+    @fa.privacy_attack("odd-answer", goal=goal)
+    def odd_answer(seen: Any, view: Any) -> Any:
+        return answer(seen, view)
+
+    results = fa.run("fedavg", odd_answer, model="mlp", rounds=5, batch_size=2, party="server", form="adaptive")
+    (reason,) = {record["reason"] for record in results}
+    assert re.search(rf"odd_answer \(test_short_methods.py:\d+\) returned .*{told}", reason), reason
+
+
+def test_a_decorator_without_a_name_says_so() -> None:
+    with pytest.raises(UserError, match=r"@fa.rule has no name, allowed: @fa.rule\(\"NAME\"\)"):
+        fa.rule(in_double)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "told"),
+    [
+        ("A b", lambda x, f: x[0], "aggregator A b: name is 'A b', allowed: lower-case words"),
+        ("ab", max, "aggregator ab is made of"),
+        ("ab", 3, "aggregator ab is made of an int, allowed: a function"),
+    ],
+)
+def test_a_rule_that_cannot_be_made_is_refused(name: str, function: Any, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        fa.rule(name, title="a title")(function)
+
+
 @fa.defense("sends-nothing")
 def sends_nothing(upload: Tensor) -> None:
     """It returns nothing."""

@@ -20,6 +20,7 @@ class Options:
 CARD = Card(
     name="gradient-estimate",
     kind="attack",
+    goal="estimate",
     title="How near a party comes to the gradient before it searches for samples",
     target="fedarena.attacks.estimate.gradient_estimate:GradientEstimates",
     options=Options,

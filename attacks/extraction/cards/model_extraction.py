@@ -28,6 +28,7 @@ CARD = Card(
     name="model-extraction",
     version=2,
     kind="attack",
+    goal="extraction",
     title="Model extraction: the model that a broadcast gives away",
     target="fedarena.attacks.extraction.model_extraction:ModelExtractionAttack",
     options=Options,

@@ -49,6 +49,7 @@ CARD = Card(
     name="model-inversion",
     aliases=("mi-face", "fredrikson"),
     kind="attack",
+    goal="inversion",
     title="MI-Face: what each class looks like to the model",
     target="fedarena.attacks.inversion.model_inversion:ModelInversion",
     options=Options,

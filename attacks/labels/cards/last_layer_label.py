@@ -21,6 +21,7 @@ class Options:
 CARD = Card(
     name="last-layer-label",
     kind="attack",
+    goal="labels",
     title="Labels from the output layer's gradient",
     target="fedarena.attacks.labels.last_layer_label:LastLayerLabel",
     options=Options,

@@ -22,6 +22,7 @@ class Options:
 CARD = Card(
     name="fedmia",
     kind="attack",
+    goal="client-membership",
     title="Membership in a client's data set, against the uploads of the other clients",
     target="fedarena.attacks.membership.fedmia:FedMIA",
     options=Options,

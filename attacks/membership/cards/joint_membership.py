@@ -17,6 +17,7 @@ CARD = Card(
     name="joint-membership",
     version=2,
     kind="attack",
+    goal="membership",
     title="Membership by the cosine of a candidate's own contribution with what was seen",
     target="fedarena.attacks.membership.joint_membership:JointMembership",
     options=Options,

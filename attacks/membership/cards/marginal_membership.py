@@ -18,6 +18,7 @@ CARD = Card(
     name="marginal-membership",
     version=2,
     kind="attack",
+    goal="membership",
     title="Membership by the distribution of a candidate's numbers alone, whatever their order",
     target="fedarena.attacks.membership.marginal_membership:MarginalMembership",
     options=Options,

@@ -31,6 +31,7 @@ CARD = Card(
     name="membership-inference",
     aliases=("lira", "yeom", "loss-threshold"),
     kind="attack",
+    goal="training-membership",
     title="LiRA and the loss threshold: who was in the training set of a released model",
     target="fedarena.attacks.membership.membership_inference:MembershipInference",
     options=Options,

@@ -18,6 +18,7 @@ class Options:
 CARD = Card(
     name="upload-regression",
     kind="attack",
+    goal="client-membership",
     title="Membership in a client's data set by regression of its uploads on all candidates at once",
     target="fedarena.attacks.membership.upload_regression:UploadRegression",
     options=Options,

@@ -27,6 +27,7 @@ class Options:
 CARD = Card(
     name="a3fl",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="A3FL: an optimised trigger that outlives a model which learns to ignore it",

@@ -21,6 +21,7 @@ class Options:
 CARD = Card(
     name="agr-tailored",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="AGR-tailored: the farthest step that the server's own rule lets through",

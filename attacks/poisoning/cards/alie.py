@@ -20,6 +20,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="alie",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=tuple((name, "8" if name == "corrupted" else value) for name, value in USUAL),
     title="ALIE: a little is enough",

@@ -59,6 +59,7 @@ CARD = Card(
     name="bank",
     version=3,
     kind="attack",
+    goal="poisoning",
     form="adaptive",
     usual=USUAL,
     title="Banked reputation: help until trusted, then strike",

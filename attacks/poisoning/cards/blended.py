@@ -20,6 +20,7 @@ class Options:
 CARD = Card(
     name="blended",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Blended: a backdoor that a faint pattern over the whole image opens",

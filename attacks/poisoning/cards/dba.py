@@ -22,6 +22,7 @@ class Options:
 CARD = Card(
     name="dba",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="DBA: each colluder trains on a part of the trigger, which is tested whole",

@@ -18,6 +18,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="delayed",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Delayed: honest at first, then another attack (delayed+ATTACK)",

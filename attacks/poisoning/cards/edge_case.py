@@ -20,6 +20,7 @@ class Options:
 CARD = Card(
     name="edge-case",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Edge-case backdoor: rare samples of one class are taken for another",

@@ -25,6 +25,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="gaussian",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Gaussian uploads: noise without a signal",

@@ -20,6 +20,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="ipm",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="IPM: inner product manipulation",

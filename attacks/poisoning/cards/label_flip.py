@@ -28,6 +28,7 @@ CARD = Card(
     name="label-flip",
     version=2,
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Label flipping: train on wrong labels",

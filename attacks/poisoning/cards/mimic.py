@@ -17,6 +17,7 @@ class Options:
 CARD = Card(
     name="mimic",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=(*USUAL, ("partition", "algorithm4")),
     title="Mimic: all colluders copy one honest client",

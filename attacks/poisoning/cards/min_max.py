@@ -21,6 +21,7 @@ class Options:
 CARD = Card(
     name="min-max",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Min-Max: the farthest step that distances allow",

@@ -26,6 +26,7 @@ class Options:
 CARD = Card(
     name="min-sum",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Min-Sum: the farthest step that summed distances allow",

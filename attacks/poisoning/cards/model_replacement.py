@@ -29,6 +29,7 @@ class Options(LocalOptions):
 CARD = Card(
     name="model-replacement",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Model replacement: a backdoored model, scaled so that it takes the mean's place (model-replacement+ATTACK)",

@@ -26,6 +26,7 @@ CARD = Card(
     name="neurotoxin",
     version=2,
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Neurotoxin: a backdoor where honest clients hardly move (neurotoxin+ATTACK)",

@@ -15,6 +15,7 @@ class Options(SearchOptions):
 CARD = Card(
     name="opt-alie",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Opt-ALIE: ALIE searched against the server's own rule in every round",

@@ -15,6 +15,7 @@ class Options(SearchOptions):
 CARD = Card(
     name="opt-ipm",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Opt-IPM: IPM searched against the server's own rule in every round",

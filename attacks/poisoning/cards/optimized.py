@@ -28,6 +28,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="optimized",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=tuple((name, "5" if name == "corrupted" else value) for name, value in USUAL),
     title="Optimised local model poisoning: against the first stage, Krum or the trimmed mean",

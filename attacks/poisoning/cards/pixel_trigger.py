@@ -21,6 +21,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="pixel-trigger",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Pixel trigger: a backdoor that a bright corner opens",

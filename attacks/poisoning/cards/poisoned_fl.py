@@ -18,6 +18,7 @@ class Options:
 CARD = Card(
     name="poisoned-fl",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="PoisonedFL: fake clients without data push the model one way, round after round",

@@ -22,6 +22,7 @@ class Options:
 CARD = Card(
     name="rank-map",
     kind="attack",
+    goal="poisoning",
     form="adaptive",
     usual=USUAL,
     title="Rank map: another attack disguised as honest noise (rank-map+ATTACK)",

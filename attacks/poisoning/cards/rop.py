@@ -21,6 +21,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="rop",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=tuple((name, "8" if name == "corrupted" else value) for name, value in USUAL),
     title="ROP: a perturbation at a right angle, moved to the server's last step",

@@ -18,6 +18,7 @@ class Options(TuningOptions):
 CARD = Card(
     name="sign-flip",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Sign flipping: the own upload, reversed and scaled",

@@ -21,6 +21,7 @@ class Options:
 CARD = Card(
     name="signguard-tailored",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="SignGuard-tailored: an honest norm and honest signs, in the wrong places",

@@ -36,6 +36,7 @@ CARD = Card(
     name="steer",
     version=2,
     kind="attack",
+    goal="poisoning",
     form="adaptive",
     usual=USUAL,
     title="Steering: the loss differences of a gradient of one's choice",

@@ -18,6 +18,7 @@ class Options:
 CARD = Card(
     name="window",
     kind="attack",
+    goal="poisoning",
     form="paper",
     usual=USUAL,
     title="Window: another attack for some rounds, honest before and after (window+ATTACK)",

@@ -59,6 +59,7 @@ CARD = Card(
     version=3,
     aliases=("melis",),
     kind="attack",
+    goal="property",
     title="Property inference: do the samples behind an update share a property unrelated to the task",
     target="fedarena.attacks.property.property_inference:PropertyInference",
     options=Options,

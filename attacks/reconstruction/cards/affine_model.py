@@ -24,6 +24,7 @@ class Options(VictimOptions):
 CARD = Card(
     name="affine-model",
     kind="attack",
+    goal="active-reconstruction",
     title="A malicious server makes what a client sends an affine map of its sample",
     target="fedarena.attacks.reconstruction.affine_model:AffineModel",
     options=Options,

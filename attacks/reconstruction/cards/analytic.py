@@ -22,6 +22,7 @@ class Options(VictimOptions):
 CARD = Card(
     name="analytic",
     kind="attack",
+    goal="reconstruction",
     title="Samples read off a dense first layer with a bias",
     target="fedarena.attacks.reconstruction.analytic:Analytic",
     options=Options,

@@ -22,6 +22,7 @@ class Options(LeastSquaresOptions):
 CARD = Card(
     name="dlg",
     kind="attack",
+    goal="reconstruction",
     title="DLG: deep leakage from gradients",
     target="fedarena.attacks.reconstruction.dlg:DLG",
     options=Options,

@@ -14,6 +14,7 @@ class Options(LeastSquaresOptions):
 CARD = Card(
     name="idlg",
     kind="attack",
+    goal="reconstruction",
     title="iDLG: the label from the output layer, then DLG on the image",
     target="fedarena.attacks.reconstruction.idlg:IDLG",
     options=Options,

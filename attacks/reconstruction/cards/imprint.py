@@ -14,6 +14,7 @@ class Options(AnalyticOptions):
 CARD = Card(
     name="imprint",
     kind="attack",
+    goal="active-reconstruction",
     title="A malicious server's first layer sorts a batch into bins (Robbing the Fed)",
     target="fedarena.attacks.reconstruction.imprint:Imprint",
     options=Options,

@@ -14,6 +14,7 @@ class Options(AnalyticOptions):
 CARD = Card(
     name="inconsistent-models",
     kind="attack",
+    goal="active-reconstruction",
     title="A malicious server switches all clients off but one, so that a secure sum is this one's upload",
     target="fedarena.attacks.reconstruction.inconsistent_models:InconsistentModels",
     options=Options,

@@ -48,6 +48,7 @@ CARD = Card(
     version=2,
     aliases=("geiping", "ig", "invert-gradients"),
     kind="attack",
+    goal="reconstruction",
     title="Inverting Gradients: cosine distance and total variation, by signed Adam",
     target="fedarena.attacks.reconstruction.inverting_gradients:InvertingGradients",
     options=Options,

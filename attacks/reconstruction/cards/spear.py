@@ -25,6 +25,7 @@ class Options(AnalyticOptions):
 CARD = Card(
     name="spear",
     kind="attack",
+    goal="reconstruction",
     title="SPEAR: whole batches read off a dense first layer with ReLUs, exactly",
     target="fedarena.attacks.reconstruction.spear:Spear",
     options=Options,

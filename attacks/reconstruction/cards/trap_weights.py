@@ -17,6 +17,7 @@ class Options(AnalyticOptions):
 CARD = Card(
     name="trap-weights",
     kind="attack",
+    goal="active-reconstruction",
     title="A malicious server's first layer has units that few samples activate",
     target="fedarena.attacks.reconstruction.trap_weights:TrapWeights",
     options=Options,

@@ -37,9 +37,11 @@ def test_a_server_that_sees_uploads_reads_the_victim_s() -> None:
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
-def test_a_model_that_is_switched_off_gives_no_gradient_but_of_the_output_bias(model: str) -> None:
+def test_what_is_switched_off_has_a_gradient_of_the_output_bias_alone(model: str) -> None:
     architecture = registry.find("model", model).load()(registry.find("model", model).parse({}))
-    task = Task(architecture.module((1, 28, 28), 10), (1, 28, 28), 10, (4,), schedule=Schedule())
+    task = Task(
+        architecture.module((1, 28, 28), 10), input_shape=(1, 28, 28), n_classes=10, sizes=(4,), schedule=Schedule()
+    )
     params = architecture.init(task.model, Rng(0).child("init").torch())
     assert touched(task, params) >= {f"{name}.weight" for name, _ in task.layers}
     assert touched(task, switched_off(task, params)) == {task.output_bias}
