@@ -144,7 +144,8 @@ class Play:
         """
         at = x.to(self.label)
         there = self(at).double()
-        moved = vmap(self, chunk_size=PLAYS)(at + STEP * torch.eye(len(at)).to(at)).double()
+        # The method has a name: of an object PyTorch would print every tensor instead.
+        moved = vmap(self.__call__, chunk_size=PLAYS)(at + STEP * torch.eye(len(at)).to(at)).double()
         span, a = torch.linalg.qr((moved - there).T / STEP)
         return span.T @ self.sums(self.seen.target).double(), Affine(a, span.T @ there - a @ at.double())
 

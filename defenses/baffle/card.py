@@ -84,6 +84,11 @@ CARD = Card(
         ("up", "K loss differences of 4 bytes (FedSGD), or W − W_local (FedAvg)"),
         ("server knows", "W, every perturbation δ_k, every upload unless they are summed securely"),
         (
+            "malicious server chooses",
+            "the model and the seed of the perturbations; an upload is then K directional derivatives of the "
+            "loss at any model, and at an affine one about as many of them as pixels give a sample",
+        ),
+        (
             "client knows",
             "W, every δ_k, its own data; if no rule replaces the mean, the others' mean differences from "
             "two consecutive W",

@@ -46,6 +46,7 @@ CARD = Card(
         ("down", "4-byte seed, W·S of hidden layers, biases and output layer in clear"),
         ("up", "Γ = ∂L/∂(W·S) of hidden layers, gradients of biases and output layer in clear"),
         ("server knows", "W, S, every Γ"),
+        ("malicious server chooses", "the seed and a sketch of any model; a client cannot tell whose sketch it is"),
         ("client knows", "S and W·S in its rounds, its own data"),
         ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),
         (

@@ -56,6 +56,10 @@ CARD = Card(
         ("up", "sign(W − W_local), each flipped with probability 1/(1 + e^ε); one bit an entry"),
         ("server knows", "W, every message"),
         (
+            "malicious server chooses",
+            "the model at which clients work; their noise is drawn by themselves, and holds for any model",
+        ),
+        (
             "client knows",
             "W in its rounds, its own data, local model and flips; the others' mean message from two consecutive W",
         ),

@@ -22,6 +22,7 @@ CARD = Card(
             "adaptive form match m_t − β·m_t' = c·∂L/∂W if they saw the upload before, else m_t itself",
         ),
         ("server knows", "W, every upload"),
+        ("malicious server chooses", "the model that each client gets"),
         (
             "client knows",
             "W in its rounds, its own data; if no rule replaces the mean, the others' mean upload from two "

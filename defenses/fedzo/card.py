@@ -43,6 +43,7 @@ CARD = Card(
         ("down", "W"),
         ("up", "W − W_local after H local steps, 4 bytes a parameter; with local-epochs 0 one gradient estimate"),
         ("server knows", "W, every upload, but none of the directions behind it"),
+        ("malicious server chooses", "the model alone: directions are the clients' own"),
         (
             "client knows",
             "W in its rounds, its own data and directions; if no rule replaces the mean, the others' mean upload from "

@@ -45,6 +45,7 @@ CARD = Card(
         ("down", "W, the seed of the hash functions"),
         ("up", "the Count Sketch of the gradient, r rows of c numbers"),
         ("server knows", "W, every sketch, and by the seed each entry of a gradient as a median of r noisy readings"),
+        ("malicious server chooses", "the model and the seed of the sketch"),
         ("client knows", "W in its rounds, its own data; a step of the server mixes this round with former ones"),
         ("eavesdropper knows", "both wires, which is all that the server knows"),
     ),

@@ -68,6 +68,7 @@ CARD = Card(
         ("down", "Ŵ = R ∘ W, the last layer + γ r_a on every column; r_a"),
         ("up", "∂L̂/∂Ŵ, σ and β: three tensors for each of the model's"),
         ("server knows", "W, r, γ, r_a, hence every client's exact gradient"),
+        ("malicious server chooses", "the model, R, γ and r_a; a client sees Ŵ alone, and cannot check any of them"),
         ("client knows", "Ŵ, r_a, its own data"),
         ("eavesdropper knows", "both wires: Ŵ, r_a and every upload, hence every gradient up to R"),
         (

@@ -41,6 +41,10 @@ CARD = Card(
         ("down", "W"),
         ("up", "sign(g), g = (1/b)(Σ clipped gradients + N(0, σ²C²)); one bit an entry"),
         ("server knows", "W, every sign; each message is private by itself"),
+        (
+            "malicious server chooses",
+            "the model at which clients work; signs and noise are the clients' own, and ε holds for any model",
+        ),
         ("client knows", "W in its rounds, its own data and noise, the signs of the majority"),
         ("eavesdropper knows", "both wires, which is all that the server knows"),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),

@@ -55,6 +55,10 @@ CARD = Card(
         ),
         ("down", "all keys, the shares for the client, who is alive: further bytes linear in the clients"),
         ("server knows", "the sum over the clients whose masked upload arrived"),
+        (
+            "malicious server chooses",
+            "models, different ones for each client: where all but one add nothing, the sum is this one's upload",
+        ),
         ("client knows", "nothing of others but public keys and shares; t of them together can unmask any upload"),
         (
             "eavesdropper knows",
