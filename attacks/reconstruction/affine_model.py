@@ -38,6 +38,8 @@ from fedarena.problem.schedule import Schedule
 
 STEP = 0.25
 """By how much a pixel is moved to find A."""
+EXACT = 1e-8
+"""Variance around the affine map, as a share of what was seen, up to which a sample is determined."""
 ENTRIES = 10**8
 """Entries of A, at most. Where A has more, numbers that were seen are added up in groups, with random signs."""
 
@@ -86,26 +88,31 @@ class AffineModel(ActiveInference):
             return NotApplicable("; ".join(sorted(why)))
         guesses: Guess = []
         for i, seen in enumerate(view.observations):
-            plays = plays_of(view, seen, rng.child("groups", i))
-            guesses.append(min((self.of_label(play, prior, start) for play in plays), key=lambda guess: guess.match))
+            of_label = [(self.step(play, prior, start), play) for play in plays_of(view, seen, rng.child("groups", i))]
+            guess, play = min(of_label, key=lambda pair: pair[0].match)
+            guesses.append(self.refined(play, prior, guess))
             progress((i + 1) / len(view.observations), f"round {seen.round}: match {guesses[-1].match:.1e}")
         return guesses
 
-    def of_label(self, play: Play, prior: ImageDistribution, start: Tensor) -> Reconstruction:
-        """The sample that explains what was seen best, if it has this label."""
-        x, best = start.to(play.group.device), None
-        # Without noise a distribution would only blur what is determined.
-        priors = [prior, LeastNorm()] if play.numbers >= len(x) and not play.seen.noise_std else [prior]
-        for _ in range(self.options.steps):
-            shown, near = play.affine(x)
-            samples = [one(shown, near, play.seen.noise_std**2).clamp(0, 1) for one in priors]
-            guesses = [play.reconstruction(sample) for sample in samples]
-            guess, x = min(zip(guesses, samples, strict=True), key=lambda pair: pair[0].match)
-            if best is not None and guess.match >= best.match:
+    def step(self, play: Play, prior: ImageDistribution, x: Tensor) -> Reconstruction:
+        """The sample that explains what was seen best, by the map near a sample [d]."""
+        shown, near, variance = play.affine(x.to(play.group.device))
+        if not bool(near.a.any()):  # type: ignore[union-attr]  # a label that leaves no trace of a sample
+            return play.reconstruction(x)
+        guesses = [play.reconstruction(prior(shown, near, variance).clamp(0, 1))]
+        if len(shown) == len(x) and variance < EXACT * float(shown.square().mean()):
+            # A distribution would only blur what is determined.
+            guesses.append(play.reconstruction(LeastNorm()(shown, near, variance).clamp(0, 1)))
+        return min(guesses, key=lambda guess: guess.match)
+
+    def refined(self, play: Play, prior: ImageDistribution, guess: Reconstruction) -> Reconstruction:
+        """The guess after further steps, as long as they explain more."""
+        for _ in range(self.options.steps - 1):
+            following = self.step(play, prior, guess.images.flatten().double())
+            if following.match >= guess.match:
                 break
-            best = guess
-        assert best is not None, "at least one step is taken"
-        return best
+            guess = following
+        return guess
 
 
 @dataclass(frozen=True)
@@ -137,17 +144,22 @@ class Play:
         return self.sums(self.seen.simulate(x.reshape(1, *self.view.input_shape), self.label))
 
     @torch.no_grad()
-    def affine(self, x: Tensor) -> tuple[Tensor, Affine]:
-        """What was seen, and what is seen of samples near x [d].
+    def affine(self, x: Tensor) -> tuple[Tensor, Affine, float]:
+        """What was seen, what is seen of samples near x [d], and the variance of what is seen around that.
 
-        Both are in coordinates of the span of A, of which there are at most d. White noise stays white in them.
+        All are in coordinates of the span of A, of which there are at most d. White noise stays white in them. The
+        variance is that of the protocol's noise, and how far another sample is from its affine image: by rounding, such
+        as that of a difference of two losses, or since the protocol is not affine.
         """
-        at = x.to(self.label)
+        at, other = x.to(self.label), torch.linspace(1, 0, len(x)).to(self.label)
         there = self(at).double()
         # The method has a name: of an object PyTorch would print every tensor instead.
         moved = vmap(self.__call__, chunk_size=PLAYS)(at + STEP * torch.eye(len(at)).to(at)).double()
         span, a = torch.linalg.qr((moved - there).T / STEP)
-        return span.T @ self.sums(self.seen.target).double(), Affine(a, span.T @ there - a @ at.double())
+        near = Affine(a, span.T @ there - a @ at.double())
+        off = span.T @ self(other).double() - near(other.double())
+        shown = span.T @ self.sums(self.seen.target).double()
+        return shown, near, self.seen.noise_std**2 + float(off.square().mean())
 
     def reconstruction(self, x: Tensor) -> Reconstruction:
         """The sample as an answer, with its distance from what was seen."""
