@@ -112,7 +112,14 @@ def test_a_defense_says_what_crosses_the_wire_and_who_knows_what(kind: Kind, nam
     card = registry.find(kind, name)
     if kind == "defense" and is_built_in(card):
         labels = {label for label, _ in card.facts}
-        assert {"down", "up", "server knows", "malicious server chooses", "client knows", "eavesdropper knows"} <= labels
+        assert {
+            "down",
+            "up",
+            "server knows",
+            "malicious server chooses",
+            "client knows",
+            "eavesdropper knows",
+        } <= labels
 
 
 @each_method

@@ -45,6 +45,10 @@ CARD = Card(
         ("down", "W"),
         ("up", "g = (1/b)(Σ normalised gradients + N(0, σ²))"),
         ("server knows", "W, every g, 2 samples a class of its own"),
+        (
+            "malicious server chooses",
+            "the model at which clients work; normalisation and noise are the clients' own, and ε holds for any model",
+        ),
         ("client knows", "W in its rounds, its own data and noise; not whom the server selects"),
         ("eavesdropper knows", "both wires"),
         (
