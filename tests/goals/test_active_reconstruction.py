@@ -49,11 +49,12 @@ def test_records_name_the_party_and_hold_the_checks(results: fa.Results) -> None
         assert record["metrics"]["check_alike"] == 1
 
 
-def test_the_verdict_is_of_the_malicious_server(results: fa.Results) -> None:
+def test_the_verdict_is_of_the_malicious_server(results: fa.Results, capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"identifies \d+ % .* of the images as the malicious server, and ", results.verdict)
-    table = str(results.table())
-    assert "noticed by" in table
-    assert "of honest rounds it fires in: loss 0 %, norm 0 %, dead 0 %, alike 0 %." in table
+    results.table()
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "noticed by" in printed
+    assert "of honest rounds it fires in: loss 0 %, norm 0 %, dead 0 %, alike 0 %." in printed
 
 
 def test_the_same_run_is_read_by_curious_parties_as_before() -> None:
