@@ -47,12 +47,14 @@ class Readable:
     Attributes:
         of: how its rows [units, s + 1] depend on a sample.
         distribution: the attacker's prior.
+        ordered: the largest batch whose labels are put in order, which takes n² plays of the protocol; None: any.
     """
 
     view: View
     seen: Observation
     of: Affine
     distribution: ImageDistribution
+    ordered: int | None = None
 
     def sample(self, rows: Tensor) -> Tensor:
         """The sample [d] behind rows of it alone."""
@@ -68,7 +70,8 @@ class Readable:
         samples += [samples[0].new_full(samples[0].shape, 0.5)] * blind
         like = next(iter(self.seen.target.values()))
         x = torch.stack(samples[:n]).to(like).reshape(n, *self.view.input_shape)
-        return replace(matched_labels(self.view, self.seen, x), blind=blind)
+        labelled = matched_labels(self.view, self.seen, x, in_order=self.ordered is None or n <= self.ordered)
+        return replace(labelled, blind=blind)
 
 
 class Analytic(Inference):
@@ -76,6 +79,8 @@ class Analytic(Inference):
 
     options: Options
     name: ClassVar[str] = "analytic"
+    ordered: ClassVar[int | None] = None
+    """The largest batch whose labels are put in order (`Readable`)."""
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -120,7 +125,7 @@ class Analytic(Inference):
         rows = layer.rows(seen.target)
         if not bool(rows[:, -1].any()):
             return "the first layer's gradient is 0"
-        readable = Readable(view, seen, of, distribution)
+        readable = Readable(view, seen, of, distribution, self.ordered)
         return readable.guess([rows], rows[:0]) if seen.images == 1 else self.batch(readable, rows, rng.child("batch"))
 
     def batch(self, readable: Readable, rows: Tensor, rng: Rng) -> Reconstruction:
@@ -140,10 +145,13 @@ def outside(x: Tensor) -> float:
     return float((x - x.clamp(0, 1)).square().sum())
 
 
-def matched_labels(view: View, seen: Observation, x: Tensor) -> Reconstruction:
+def matched_labels(view: View, seen: Observation, x: Tensor, in_order: bool = True) -> Reconstruction:
     """Give samples the labels that the output layer shows, in the order that reproduces what was seen best.
 
     If it shows none, all classes are 0, and all numbers are ½.
+
+    Args:
+        in_order: whether the order is looked for.
     """
     n, distance, spent = seen.images, relative_squares(seen.target), 0
     labels = output_labels(view, seen, x[None]) if shown(view, seen) else torch.zeros(n, dtype=torch.int64).to(x.device)
@@ -154,7 +162,7 @@ def matched_labels(view: View, seen: Observation, x: Tensor) -> Reconstruction:
         y = F.one_hot(labels, view.n_classes).to(x) if view.n_classes else labels
         return float(distance(seen.simulate(x.clamp(0, 1), y)))
 
-    least, spent, better = off(labels), 1, True
+    least, spent, better = off(labels), 1, in_order
     while better:
         better = False
         for i, j in combinations(range(n), 2):

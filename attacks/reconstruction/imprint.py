@@ -34,6 +34,7 @@ class Imprint(ActiveInference, Analytic):
 
     options: Options
     name = "imprint"
+    ordered = 16  # of a sum of many clients it would take most of the time
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

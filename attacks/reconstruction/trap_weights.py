@@ -28,6 +28,7 @@ class TrapWeights(ActiveInference, Analytic):
 
     options: Options
     name = "trap-weights"
+    ordered = 16  # of a sum of many clients it would take most of the time
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)

@@ -28,6 +28,7 @@ CARD = Card(
         "The first layers of the model at hand are set; the paper inserts a block of its own before it. A model that "
         "begins with a convolution is n/a.",
         "Thresholds are quantiles of the attacker's own samples; the paper takes those of an assumed distribution.",
+        "Labels of more than 16 samples are not put in order: which sample has which label is then left open.",
         "Behind a protocol the ratio is affine in the sample; the map is found by playing the protocol (as analytic).",
     ),
     check="samples alone in their bins come back exactly, one by one and from a secure sum, "

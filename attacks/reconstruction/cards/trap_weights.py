@@ -31,6 +31,7 @@ CARD = Card(
         "Thresholds are set by the biases, at quantiles of the attacker's own samples; the paper sets the biases to 0 "
         "and searches for the scale of positive weights.",
         "A model that begins with a convolution is n/a; the paper lets samples through convolutions first.",
+        "Labels of more than 16 samples are not put in order: which sample has which label is then left open.",
         "Behind a protocol the ratio is affine in the sample; the map is found by playing the protocol (as analytic).",
     ),
     check="more samples of a batch come back than without, tests/attacks/reconstruction/test_trap_weights.py",
