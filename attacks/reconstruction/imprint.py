@@ -16,42 +16,25 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.analytic import Analytic, Readable
-from fedarena.attacks.reconstruction.cards.imprint import Options
-from fedarena.attacks.reconstruction.helpers.crafted_layers import dense_start, own_inputs
-from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
+from fedarena.attacks.reconstruction.analytic import Readable
+from fedarena.attacks.reconstruction.crafted_model import CraftedModel
+from fedarena.attacks.reconstruction.helpers.first_layers import own_inputs
+from fedarena.contracts.active_inference import Opportunity
 from fedarena.contracts.inference import Reconstruction
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.core.threat import NotApplicable
 
 EMPTY = 1e-5
 """|∂L/∂b| of a bin, as a share of the largest, up to which the bin is empty: rounding of float32."""
 
 
-class Imprint(ActiveInference, Analytic):
-    """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.imprint.Options`."""
+class Imprint(CraftedModel):
+    """The attack; see the module's docstring."""
 
-    options: Options
     name = "imprint"
-    ordered = 16  # of a sum of many clients it would take most of the time
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.needs_population = True  # for the thresholds
-
-    def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
-        message = self.message(opportunity, rng)
-        return message if isinstance(message, NotApplicable) else Bait.for_all(message, opportunity)
-
-    def message(self, opportunity: Opportunity, rng: Rng) -> Message | NotApplicable:
-        """A broadcast of the imprinted model."""
-        names = dense_start(opportunity.protocol.task)
-        if isinstance(names, NotApplicable):
-            return names
-        first, second = names
-        params = imprinted(opportunity.state.params, first, second, own_inputs(opportunity, first), rng)
-        return opportunity.message(params, rng.child("broadcast"))
+    def crafted(self, opportunity: Opportunity, first: str, second: str, rng: Rng) -> Tensors:
+        return imprinted(opportunity.state.params, first, second, own_inputs(opportunity, first), rng)
 
     def batch(self, readable: Readable, rows: Tensor, rng: Rng) -> Reconstruction:
         """The samples of the bins that are not empty, those with the largest share of the gradient first."""

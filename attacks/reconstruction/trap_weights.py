@@ -11,41 +11,32 @@ from __future__ import annotations
 
 import torch
 
-from fedarena.attacks.reconstruction.analytic import Analytic
 from fedarena.attacks.reconstruction.cards.trap_weights import Options
-from fedarena.attacks.reconstruction.helpers.crafted_layers import dense_start, own_inputs
-from fedarena.contracts.active_inference import ActiveInference, Bait, Opportunity
+from fedarena.attacks.reconstruction.crafted_model import CraftedModel
+from fedarena.attacks.reconstruction.helpers.first_layers import own_inputs
+from fedarena.contracts.active_inference import Opportunity
 from fedarena.contracts.simulators import images_behind
 from fedarena.core.rng import Rng
-from fedarena.core.threat import NotApplicable
+from fedarena.core.tensors import Tensors
 
 HALF = 0.5
 """The share of samples that activate a unit where an upload has a single sample."""
 
 
-class TrapWeights(ActiveInference, Analytic):
+class TrapWeights(CraftedModel):
     """The attack; see the module's docstring and `fedarena.attacks.reconstruction.cards.trap_weights.Options`."""
 
     options: Options
     name = "trap-weights"
-    ordered = 16  # of a sum of many clients it would take most of the time
 
-    def __init__(self, options: Options) -> None:
-        super().__init__(options)
-        self.needs_population = True  # for the thresholds
-
-    def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
+    def crafted(self, opportunity: Opportunity, first: str, second: str, rng: Rng) -> Tensors:
         task, params = opportunity.protocol.task, opportunity.state.params
-        names = dense_start(task)
-        if isinstance(names, NotApplicable):
-            return names
-        weight, generator = f"{names[0]}.weight", rng.child("rows").torch()
+        weight, generator = f"{first}.weight", rng.child("rows").torch()
         units, d = params[weight].shape
         sizes = torch.randn(units, d, generator=generator).abs()
         positive = torch.rand(units, d, generator=generator).argsort(1) < d // 2
         rows = torch.where(positive, self.options.scale * sizes, -sizes).to(params[weight]) / d**0.5
         readers = opportunity.participants if opportunity.summed else (opportunity.victim,)
         share = min(HALF, 1 / max(1, sum(images_behind(task, client) for client in readers)))
-        measured = own_inputs(opportunity, names[0]) @ rows.T
-        trapped = {**params, weight: rows, f"{names[0]}.bias": -measured.quantile(1 - share, dim=0)}
-        return Bait.for_all(opportunity.message(trapped, rng.child("broadcast")), opportunity)
+        measured = own_inputs(opportunity, first) @ rows.T
+        return {**params, weight: rows, f"{first}.bias": -measured.quantile(1 - share, dim=0)}
