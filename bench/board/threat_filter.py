@@ -33,7 +33,8 @@ class ThreatFilter:
         if not self.has_problem(cell.problem):
             return False
         if cell.axis != "integrity":
-            return cell.party in self.parties
+            # A malicious server is no curious party: its cells stand beside theirs, and count in no score.
+            return cell.party in self.parties or (cell.party not in EVERYONE and bool(self.parties))
         # An attacker who knows more can do everything that a less informed one can do.
         return cell.knows in self.knows or cell.knows in KNOWLEDGE[: max(map(KNOWLEDGE.index, self.knows), default=0)]
 

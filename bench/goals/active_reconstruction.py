@@ -63,6 +63,7 @@ class ActiveReconstructions(Reconstructions):
     parties: ClassVar[tuple[Party, ...]] = ("malicious-server",)
     reads_uploads = False  # no reading of honest rounds can be held against these
     finds_other_rounds = False
+    of_data = False
 
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference

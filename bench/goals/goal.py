@@ -74,7 +74,8 @@ class Goal(ABC):
     of_data: ClassVar[bool] = True
     """Whether its trials count in the score. The privacy score is about the clients' data. The server's model, which
     most protocols give away by design, and a gradient, which is only an intermediate step, do not count. Neither do
-    pictures of classes: a model that was trained without any client's data shows them too."""
+    pictures of classes: a model that was trained without any client's data shows them too. Nor does what a server reads
+    that does not follow the protocol: scores are about parties that do."""
 
     finds_other_rounds: ClassVar[bool] = False
     """Whether its attacks can read other rounds than they chose (`fedarena.contracts.inference.Watch.elsewhere`)."""
