@@ -143,7 +143,10 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"seedz": 3}, "unrecognized arguments: --seedz=3"),
+        ({"seedz": 3}, "option 'seedz' is unknown; did you mean seeds"),
+        ({"assumed_corruptd": 3}, "option 'assumed_corruptd' is unknown; did you mean assumed_corrupted"),
+        ({"lr": 0.1}, r"option 'lr' is unknown; it is training.lr$"),
+        ({"rounds": True}, "option 'rounds' is True, allowed: a value"),
         ({"rounds": -1}, "option 'rounds' is -1"),
         ({"attack.victim": 1}, "did you mean victims"),
         ({"training.lr": None}, "none"),

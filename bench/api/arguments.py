@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,19 @@ def parsed_args(command: str, words: list[str], options: dict[str, Any]) -> argp
             words.append(flag)
         elif value is not None and value is not False:
             words.append(f"{flag}={_text(value)}")
-    return read_args([command, *words])
+    try:
+        return read_args([command, *words])
+    except UserError as error:
+        raise UserError(_in_python(str(error))) from None
+
+
+def _in_python(message: str) -> str:
+    """A message of the command in the words of a call: options by their names, without a hint to the command's help."""
+    message = re.sub(r" \(see `bench [^`]*`\)$", "", message)
+    message = re.sub(r"^unrecognized arguments: --([\w-]+)[^\s;]*", r"option '\1' is unknown", message)
+    message = re.sub(r"^argument --([\w-]+): expected one argument", r"option '\1' is True, allowed: a value", message)
+    message = message.replace("it is --set ", "it is ").replace("=VALUE", "")
+    return re.sub(r"(option '|--)([\w-]+)", lambda m: m[1].replace("--", "") + m[2].replace("-", "_"), message)
 
 
 def _text(value: Any) -> str:
