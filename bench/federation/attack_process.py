@@ -12,12 +12,14 @@ from typing import Any
 
 import torch
 
+from fedarena.contracts.active_inference import ActiveInference, Opportunity
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.request_loop import Say
+from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.federation import compose
 from fedarena.federation.spec import MethodSpec
@@ -66,6 +68,21 @@ def unreadable(attack: MethodSpec, seen: Observation) -> str:
     return compose.make_inference(attack).unreadable(seen)
 
 
+def bait(attack: MethodSpec, opportunity: Opportunity, rng: Rng) -> Any:
+    """`ActiveInference.bait`: the messages, which of them each client gets, targets, spoiled; or why there is none."""
+    made = compose.make_inference(attack)
+    if not isinstance(made, ActiveInference):
+        raise UserError(f"attack {attack.name} shapes rounds, but is no ActiveInference")
+    crafted = made.bait(opportunity, rng)
+    if isinstance(crafted, NotApplicable):
+        return crafted.reason
+    messages = {id(message): message for message in crafted.messages.values()}
+    place = {one: i for i, one in enumerate(messages)}
+    which = {client: place[id(message)] for client, message in crafted.messages.items()}
+    sent = [(dict(m.params), dict(m.down), dict(m.secret)) for m in messages.values()]
+    return sent, which, list(crafted.targets), list(crafted.spoiled)
+
+
 _made: list[Poisoning] = []
 """The poisoning attack of this process."""
 
@@ -85,7 +102,9 @@ def call(method: str, *given: Any) -> Any:
     return answer.reason if isinstance(answer, NotApplicable) else answer
 
 
-QUESTIONS = {question.__name__: question for question in (describe_class, needs, watch, fit, unreadable, make, call)}
+QUESTIONS = {
+    question.__name__: question for question in (describe_class, needs, watch, fit, unreadable, bait, make, call)
+}
 
 
 def work(request: Any, say: Say) -> bytes:

@@ -67,7 +67,8 @@ def parse(cards: tuple[Card, ...], shared: Mapping[str, str], own: Mapping[str, 
             if len(cards) == 1:
                 parse_options(card.options, {name: shared[name]}, f"{card.kind} {card.name}")
             known = sorted(set().union(*fields.values()))
-            raise UserError(f"no part of {'+'.join(fields)} has an option {name!r}{did_you_mean(name, known)}")
+            named = [part for part in fields if part != BASELINE]  # which nobody names beside a rule
+            raise UserError(f"no part of {'+'.join(named)} has an option {name!r}{did_you_mean(name, known)}")
     parts = []
     for card in cards:
         given = {name: value for name, value in shared.items() if name in fields[card.name]}

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import torch
 from torch import Tensor
 
+from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
 from fedarena.contracts.inference import Answer, Inference, Progress, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
@@ -80,7 +81,8 @@ def class_of(attack: Entry) -> type[Any]:
     name = attack.name
     kind, about = _about(name, "describe_class", name)
     if kind == "inference":
-        return type(name, (ForeignInference,), {**about, "name": name})
+        stands = ForeignActiveInference if about["goal"] == ActiveInference.goal else ForeignInference
+        return type(name, (stands,), {**about, "name": name})
     if about.pop("has_trigger"):
         about["trigger"] = _elsewhere
     return type(name, (Around if kind == "wrapper" else Poisoning,), {**about, "__init__": _elsewhere})
@@ -101,8 +103,8 @@ class ForeignInference(Inference):
         needs = _needs(MethodSpec(self.name, options).bare)
         self.needs_labels, self.needs_population = bool(needs["needs_labels"]), bool(needs["needs_population"])
 
-    def _ask(self, question: str, about: Any) -> Any:
-        return _about(self.name, question, MethodSpec(self.name, self.options).bare, about)
+    def _ask(self, question: str, *about: Any) -> Any:
+        return _about(self.name, question, MethodSpec(self.name, self.options).bare, *about)
 
     def watch(self, schedule: Schedule) -> Watch:
         told = self._ask("watch", schedule)
@@ -123,6 +125,22 @@ class ForeignInference(Inference):
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:
         _elsewhere()
+
+
+class ForeignActiveInference(ForeignInference, ActiveInference):
+    """Stands for an attack that also shapes rounds."""
+
+    def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
+        told = self._ask("bait", opportunity, rng)
+        if isinstance(told, str):
+            return NotApplicable(told)
+        sent, which, targets, spoiled = told
+        messages = [Message(*map(_tensors, parts)) for parts in sent]
+        return Bait(
+            {int(client): messages[int(i)] for client, i in which.items()},
+            tuple(int(client) for client in targets),
+            tuple(str(name) for name in spoiled),
+        )
 
 
 @cache

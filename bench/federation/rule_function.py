@@ -69,6 +69,10 @@ def rule_by_name(name: str, options: Mapping[str, Any]) -> Aggregator:
     return made
 
 
+LARGEST = {torch.float32: 1e16, torch.float64: 1e150}
+"""The largest values of uploads, by their type: rules that measure distances add up squares."""
+
+
 def _rows(name: str, uploads: Uploads) -> tuple[Tensor, tuple[tuple[int, ...], ...]]:
     """Uploads as rows [n, d], and the shapes of the tensors that a row is made of. Raises UserError."""
     if isinstance(uploads, Tensor | np.ndarray):
@@ -103,7 +107,11 @@ def _real(name: str, values: Any) -> Tensor:
     t = given.numbers(name, values)
     if t.dtype == torch.bool:
         raise UserError(f"{name}: truth values, allowed: numbers")
-    return t if t.is_floating_point() else t.float()
+    t = t if t.is_floating_point() else t.float()
+    largest = float(t.abs().max()) if t.numel() else 0.0
+    if largest > (allowed := LARGEST.get(t.dtype, largest)):
+        raise UserError(f"{name}: values of {largest:.1g}, allowed: up to {allowed:.0e}, whose squares can be added up")
+    return t
 
 
 def _like(vector: Tensor, one: Any) -> Array | dict[str, Array]:

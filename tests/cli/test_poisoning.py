@@ -316,11 +316,11 @@ BAD = {
     ),
     "option that no part has": (
         against("bucketing+median", "--set", "defense.z=2"),
-        "no part of fedavg+bucketing+median has an option 'z'",
+        "no part of bucketing+median has an option 'z'",
     ),
     "attack's option in the defense's group": (
         against("bucketing+median", "--set", "defense.scale=2"),
-        "no part of fedavg+bucketing+median has an option 'scale'",
+        "no part of bucketing+median has an option 'scale'",
     ),
     "defense's option in the attack's group": (
         against("bucketing+median", "--set", "attack.s=2"),

@@ -56,6 +56,17 @@ def test_arrays_of_any_layout_are_taken(turned: Any) -> None:
     np.testing.assert_array_equal(aggregate("median", list(odd), 1), aggregate("median", plain, 1))
 
 
+@pytest.mark.parametrize("x", [X.double() * 1e200, X * 1e18])
+def test_values_whose_squares_overflow_are_refused(x: torch.Tensor) -> None:
+    with pytest.raises(UserError, match=r"uploads: values of .*, allowed: up to 1e\+\d+, whose squares"):
+        aggregate("krum", x, 1)
+
+
+def test_an_unknown_option_is_told_of_the_rule_alone() -> None:
+    with pytest.raises(UserError, match=r"no part of nnm\+krum has an option 'foo'"):
+        aggregate("nnm+krum", X, 1, foo=3)
+
+
 @pytest.mark.filterwarnings("error")
 def test_read_only_arrays_and_tensors_with_a_history_are_taken_quietly() -> None:
     fixed = X.numpy().copy()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import malicious
 from helpers.cheats import EARLY, POINTS, READ
 from helpers.paths import ROOT
 from helpers.plugins import installed
@@ -134,6 +135,76 @@ def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
     assert measured(plug_in) == measured(built_in)
     assert plug_in["status"] == "ok"
     assert plug_in["cost"]["attack_seconds"] > 0
+
+
+CRAFTERS = """
+from fedarena.attacks.reconstruction.cards.inconsistent_models import Options
+from fedarena.attacks.reconstruction.inconsistent_models import InconsistentModels
+from fedarena.contracts.active_inference import ActiveInference
+from fedarena.contracts.inference import Inference
+from fedarena.core.card import Card
+from fedarena.core.threat import NotApplicable
+
+class Copy(InconsistentModels):
+    name = "copy"
+
+class Reluctant(ActiveInference):
+    def craft(self, opportunity, rng):
+        return NotApplicable("it would rather not")
+
+    def run(self, view, rng, progress):
+        return []
+
+class Craftless(Inference):
+    goal = "active-reconstruction"
+
+    def run(self, view, rng, progress):
+        return []
+
+def card(name, target, **more):
+    return Card(name=name, kind="attack", title="A malicious server", target=target, **more)
+
+COPY = card("crafts", Copy, options=Options)
+RELUCTANT = card("reluctant", Reluctant)
+CRAFTLESS = card("craftless", Craftless)
+"""
+
+
+@pytest.fixture
+def _crafters(tmp_path: Path) -> Iterator[None]:
+    points = {name: f"crafters:{card}" for name, card in (("crafts", "COPY"), ("reluctant", "RELUCTANT"))}
+    with installed(
+        tmp_path / "crafters", {"attacks": points | {"craftless": "crafters:CRAFTLESS"}}, "crafters"
+    ) as place:
+        (place / "crafters.py").write_text(CRAFTERS)
+        yield
+
+
+@pytest.mark.usefixtures("_crafters")
+def test_a_malicious_server_of_another_package_gets_what_ours_gets() -> None:
+    """It crafts in a process of its own, a message for the victim and another one for all others."""
+
+    def played(name: str) -> Record:
+        made = malicious.spec(name, clients=3, model_options={"widths": "64"})
+        return run_groups([replace(made, secret=SECRET)], 1)[0].records[0]
+
+    ours, theirs = played("inconsistent-models"), played("crafts")
+    assert theirs["status"] == "ok"
+    assert measured(theirs) == measured(ours)
+    assert theirs["metrics"]["identified"] > 0.5
+
+
+@pytest.mark.usefixtures("_crafters")
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [("reluctant", "n/a", "it would rather not"), ("craftless", "failed", "shapes rounds, but is no ActiveInference")],
+)
+def test_a_malicious_server_that_crafts_nothing_says_why(name: str, status: str, reason: str) -> None:
+    made = malicious.spec("imprint", model_options={"widths": "64"})
+    one = replace(made, secret=SECRET, attack=compose.parse_attack(name))
+    record = run_groups([one], 1)[0].records[0]
+    assert record["status"] == status
+    assert reason in record["reason"]
 
 
 @pytest.mark.parametrize(
