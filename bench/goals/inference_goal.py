@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from fedarena.contracts.baseline import BASELINE
@@ -238,15 +239,23 @@ def guesses_figure(results: Sequence[GroupResult], defense: str, attack: str, te
 
 
 def _strips(party: str, cells: Mapping[str, Cell], pictures: Mapping[str, Gallery], gap: bool) -> list[Strip]:
-    """The originals of one party and a strip for each cell; empty where nothing was reconstructed."""
+    """The originals of one party and a strip for each cell; empty where nothing was reconstructed.
+
+    Of a secure sum the originals are all clients', and those of single uploads are others. So they are drawn again
+    wherever they change.
+    """
     shown = {name: pictures.get(c.keys[0]) for name, c in cells.items()}
-    originals = [gallery.originals for gallery in shown.values() if gallery is not None]
-    if not originals:
+    first = next((gallery.originals for gallery in shown.values() if gallery is not None), None)
+    if first is None:
         return []
-    strips = [Strip(f"{party}: originals", originals[0], gap=gap)]
+    strips, last = [Strip(f"{party}: originals", first, gap=gap)], first
     for name, gallery in shown.items():
-        c = cells[name]
-        images = None if gallery is None else gallery.guesses
+        c, images = cells[name], None
+        if gallery is not None:
+            images = gallery.guesses
+            if not torch.equal(gallery.originals, last):
+                last = gallery.originals
+                strips.append(Strip(f"{party}: originals", last, gap=True))
         strips.append(Strip("\n".join([name, *_shares(c)]), images, f"{c.status}: {c.reason}"))
     return strips
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from helpers import malicious
+from matplotlib.text import Text
 
 import fedarena as fa
 from fedarena.board.threat_filter import ThreatFilter
@@ -108,3 +109,9 @@ def test_explain_says_that_it_chooses() -> None:
     facts = fa.explain("fedavg", "imprint", **{"model": "mlp"})
     assert {party["party"] for party in facts["parties"]} == {"malicious-server"}
     assert all("of messages that it chooses itself" in party["given"] for party in facts["parties"])
+
+
+def test_a_picture_draws_the_originals_of_each_column(results: fa.Results) -> None:
+    """Behind a sum there are the samples of all clients, and without a defense those of one."""
+    texts = [text.get_text() for text in results.plot().findobj(Text)]
+    assert texts.count("malicious-server: originals") == 2
