@@ -236,6 +236,7 @@ BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal =
 
 
 BRIEF = {
+    "affine-model": {"victims": "3"},
     "dlg": {"victims": "1"},
     "fedmia": {"rounds": "10"},
     "idlg": {"victims": "1"},

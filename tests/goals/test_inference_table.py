@@ -166,12 +166,12 @@ def test_a_cell_names_the_reading_that_was_picked_and_the_others() -> None:
     records = [ranked("option-I", 0.6), ranked("option-II", 0.7), ranked("", 0.9, defense="fedavg")]
     for r in records:
         r["cost"] = {"bytes_up": 1, "bytes_down": 1, "peak_bytes": 1, "relative_seconds": 1.0}
-    made = pairing_table(records, "dbcl", "property-inference", find("property").text, ("server",))
+    made = pairing_table(records, "dbcl", "property-inference", find("property").text, ("server", "client"))
     ((_, (_, _, picked)),) = made.rows
     assert picked.reading == "option-II"
     assert any(line.startswith("option-I: AUC 0.60") for line in picked.lines)
     assert made.sentences[0].startswith("Where there are several readings of what was seen, a cell shows the one")
-    assert "AUC 0.70 (0.50 to 0.90, not distinguishable from chance) as any party" in made.verdict
+    assert "AUC 0.70 (0.50 to 0.90, not distinguishable from chance) as the server" in made.verdict
 
 
 def test_over_seeds_the_interval_holds_for_all_readings_at_once() -> None:
