@@ -81,6 +81,16 @@ class Bait:
     targets: tuple[int, ...]
     spoiled: tuple[str, ...] = ()
 
+    @property
+    def message(self) -> Message:
+        """What the targets get."""
+        return self.messages[self.targets[0]]
+
+    @property
+    def different(self) -> list[Message]:
+        """The messages, each once."""
+        return list({id(message): message for message in self.messages.values()}.values())
+
     @classmethod
     def for_all(cls, message: Message, opportunity: Opportunity) -> Bait:
         """The same message for all. A sum is read as a whole, and else the victim's upload."""

@@ -76,10 +76,9 @@ def bait(attack: MethodSpec, opportunity: Opportunity, rng: Rng) -> Any:
     crafted = made.bait(opportunity, rng)
     if isinstance(crafted, NotApplicable):
         return crafted.reason
-    messages = {id(message): message for message in crafted.messages.values()}
-    place = {one: i for i, one in enumerate(messages)}
+    place = {id(message): i for i, message in enumerate(crafted.different)}
     which = {client: place[id(message)] for client, message in crafted.messages.items()}
-    sent = [(dict(m.params), dict(m.down), dict(m.secret)) for m in messages.values()]
+    sent = [(dict(m.params), dict(m.down), dict(m.secret)) for m in crafted.different]
     return sent, which, list(crafted.targets), list(crafted.spoiled)
 
 

@@ -7,12 +7,12 @@ messages of the server. So all that changes is what the server changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
+from fedarena.contracts.active_inference import ActiveInference, Bait, Opportunity
 from fedarena.contracts.defense import Cohort, State
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Candidates, Observation, Reading, Simulator
@@ -39,11 +39,6 @@ class TamperedRound:
     round: Round
     bait: Bait
 
-    @property
-    def message(self) -> Message:
-        """What the clients got whose samples are read."""
-        return self.bait.messages[self.bait.targets[0]]
-
 
 @dataclass(frozen=True)
 class TamperedRun(FinishedRun):
@@ -53,7 +48,7 @@ class TamperedRun(FinishedRun):
         tampered: these rounds, by number.
     """
 
-    tampered: Mapping[int, TamperedRound] = None  # type: ignore[assignment]  # a base class has defaults
+    tampered: Mapping[int, TamperedRound] = field(default_factory=dict)
 
     def readings(
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
@@ -83,7 +78,7 @@ class TamperedRun(FinishedRun):
         candidates: Sequence[Candidates] = (),
     ) -> View:
         """The view of a reading, with the models that were sent."""
-        sent = tuple(replace(o, sent=self.tampered[o.round].message.params) for o in reading.observations)
+        sent = tuple(replace(o, sent=self.tampered[o.round].bait.message.params) for o in reading.observations)
         return super().view(threat, attack, Reading(reading.name, sent), truths, candidates)
 
     def _without_spoiled(self, o: Observation) -> Observation:
@@ -116,9 +111,7 @@ class SimulateWithout:
         return without(self.names, self.whole(x, y))
 
 
-def tampered_run(
-    finished: FinishedRun, threat: Threat, attack: ActiveInference, victims: Sequence[int]
-) -> TamperedRun | NotApplicable:
+def tampered_run(finished: FinishedRun, attack: ActiveInference, victims: Sequence[int]) -> TamperedRun | NotApplicable:
     """The run with the rounds of `victims` that were written down, as the attack shapes them; or why it cannot."""
     tampered = {}
     for r in finished.run.rounds:
@@ -147,12 +140,13 @@ def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> Tampere
         victim=r.participants[0] if r.victim is None else r.victim,
         population=population(problem, root) if attack.needs_population else None,
     )
-    bait = attack.bait(opportunity, Rng(root).child("malicious server", r.index))
+    # A seed of its own, from which the run's seed cannot be computed back.
+    bait = attack.bait(opportunity, Rng(Rng(root).child("malicious server", r.index).integer()))
     if isinstance(bait, NotApplicable):
         return bait
     _check(bait, r)
     ups = _answers(finished, bait, r)
-    message = bait.messages[bait.targets[0]]
+    message = bait.message
     answered = replace(r, params=message.params, down=message.down, secret=message.secret, ups=ups)
     shaped = _summed(finished, bait, answered) if opportunity.summed else answered
     return shaped if isinstance(shaped, NotApplicable) else TamperedRound(shaped, bait)
@@ -167,7 +161,7 @@ def _check(bait: Bait, r: Round) -> None:
     if len({id(bait.messages[client]) for client in bait.targets}) > 1:
         raise ValueError("the attack sends the clients whose samples it reads different messages, allowed: the same")
     honest = _format(r.down)
-    for message in {id(m): m for m in bait.messages.values()}.values():
+    for message in bait.different:
         if _format(message.down) != honest or not finite(message.down):
             raise ValueError(
                 "the attack sends a message that is not in the protocol's format, allowed: finite tensors of the "
@@ -183,7 +177,7 @@ def _answers(finished: FinishedRun, bait: Bait, r: Round) -> Tensors:
     """The uploads [participants] of honest clients that got these messages."""
     defense, rng = finished.defense.in_round(r.index), Rng(finished.spec.root).child("federation")
     ups: dict[int, Tensors] = {}
-    for message in {id(m): m for m in bait.messages.values()}.values():
+    for message in bait.different:
         whom = [i for i, client in enumerate(r.participants) if bait.messages[client] is message]
         noises = [defense.draw(rng.child("noise", r.index, r.participants[i])) for i in whom]
         sent, _ = defense.clients(

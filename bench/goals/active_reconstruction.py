@@ -70,7 +70,7 @@ class ActiveReconstructions(Reconstructions):
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
         if not isinstance(attack, ActiveInference):
             raise TypeError(f"attack {type(attack).__name__} has the goal of attacks that shape rounds, but no `craft`")
-        run = tampered_run(finished, transcript.threat, attack, transcript.victims)
+        run = tampered_run(finished, attack, transcript.victims)
         if isinstance(run, NotApplicable):
             return run
         challenges = super().challenges(run, as_server(transcript), attack)

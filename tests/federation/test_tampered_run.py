@@ -39,9 +39,11 @@ class Attack(ActiveInference):
         super().__init__(NoOptions())
         self.messages = messages
         self.given: list[Opportunity] = []
+        self.streams: list[Rng] = []
 
     def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
         self.given.append(opportunity)
+        self.streams.append(rng)
         bait: Bait | NotApplicable = self.messages(opportunity)
         return bait
 
@@ -67,7 +69,7 @@ def finished(defense: str, model: str = "mlp", clients: int = 3, **schedule: Any
 
 
 def shaped(run: FinishedRun, messages: Any, victims: tuple[int, ...] = (1, 2)) -> TamperedRun:
-    result = tampered_run(run, SERVER, Attack(messages), victims)
+    result = tampered_run(run, Attack(messages), victims)
     assert isinstance(result, TamperedRun), result
     return result
 
@@ -124,7 +126,7 @@ def zeros(o: Opportunity) -> Message:
 def test_before_it_sends_the_server_has_no_sample_and_no_upload(defense: str) -> None:
     run = finished(defense, batch_size=1, loss="mse" if defense == "pbpfl" else "cross-entropy")
     attack = Attack(lambda o: Bait.for_all(zeros(o), o))
-    assert isinstance(tampered_run(run, SERVER, attack, (1,)), TamperedRun)
+    assert isinstance(tampered_run(run, attack, (1,)), TamperedRun)
     (given,) = attack.given
     assert given.population is None
     r = run.run.rounds[1]
@@ -134,6 +136,16 @@ def test_before_it_sends_the_server_has_no_sample_and_no_upload(defense: str) ->
     held = dumps(given)
     assert not any(secret in held for secret in own)
     assert r.params["fc1.weight"].numpy().tobytes() in held
+
+
+def test_the_server_s_stream_tells_nothing_of_the_run_s_seed() -> None:
+    """From the seed an attack could rebuild the clients' noise and masks."""
+    attack = Attack(lambda o: Bait.for_all(zeros(o), o))
+    run = finished("fedavg")
+    tampered_run(run, attack, (1, 2))
+    assert [stream.path for stream in attack.streams] == [(), ()]
+    assert run.spec.root not in {stream.seed for stream in attack.streams}
+    assert len({stream.seed for stream in attack.streams}) == 2
 
 
 def test_what_comes_back_is_seen_as_by_any_server() -> None:
@@ -194,7 +206,7 @@ def test_a_secure_sum_of_one_client_that_is_left_is_its_upload(clients: int) -> 
 
 
 def test_an_attack_may_say_that_it_cannot_start() -> None:
-    why = tampered_run(finished("fedavg"), SERVER, Attack(lambda o: NotApplicable("not now")), (1,))
+    why = tampered_run(finished("fedavg"), Attack(lambda o: NotApplicable("not now")), (1,))
     assert why == NotApplicable("not now")
 
 
@@ -220,7 +232,7 @@ BAD: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("messages", "why"), BAD)
 def test_messages_out_of_the_protocol_s_format_are_refused(messages: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        tampered_run(finished("fedavg"), SERVER, Attack(messages), (1,))
+        tampered_run(finished("fedavg"), Attack(messages), (1,))
 
 
 def test_the_training_goes_on_as_if_nothing_had_been() -> None:
