@@ -283,8 +283,8 @@ MALICIOUS = (Threat("malicious-server", "paper"), Threat("malicious-server", "ad
 
 
 @pytest.mark.parametrize("name", BY_GOAL["active-reconstruction"])
-def test_a_malicious_server_reads_more_than_an_honest_one(name: str) -> None:
-    """Of batches of four, of which `analytic` reads few behind so few units; single samples for `affine-model`."""
+def test_a_malicious_server_reads_an_undefended_upload(name: str) -> None:
+    """Of batches of four; of single samples with `affine-model`. What the crafted model adds is in their own tests."""
     batch = 1 if name == "affine-model" else 4
     for record in read(name, attacked("mlp", rounds=40, batch_size=batch), MALICIOUS):
         assert record["scores"]["privacy"] < 0.5

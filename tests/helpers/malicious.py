@@ -10,7 +10,7 @@ from torch import Tensor
 from fedarena.contracts.inference import Guess
 from fedarena.core import registry
 from fedarena.core.rng import Rng
-from fedarena.core.threat import Form, NotApplicable, Threat
+from fedarena.core.threat import Form, NotApplicable, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals.challenge import Challenge
@@ -26,6 +26,7 @@ def spec(
     options: dict[str, str] | None = None,
     defense_options: dict[str, str] | None = None,
     form: Form = "adaptive",
+    party: Party = "malicious-server",
     clients: int = 2,
     model: str = "mlp",
     model_options: dict[str, str] | None = None,
@@ -45,7 +46,7 @@ def spec(
         problem,
         defense=compose.parse_defense(defense, defense_options),
         attack=compose.parse_attack(attack, {"victims": "3", **(options or {})}),
-        threats=(Threat("malicious-server", form),),
+        threats=(Threat(party, form),),
         seed=0,
     )
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from helpers import malicious
 
 EXACT = 1e-3
 
 
-def test_most_samples_of_a_batch_come_back_exactly() -> None:
-    challenge = malicious.challenge("trap-weights", batch_size=8, model_options={"widths": "128"})
-    off = torch.cat(malicious.errors(malicious.answer("trap-weights", challenge), challenge))
-    assert float((off < EXACT).float().mean()) > 0.8
+def exact(attack: str, **problem: Any) -> float:
+    """The share of samples that come back exactly."""
+    challenge = malicious.challenge(attack, batch_size=8, model_options={"widths": "64"}, **problem)
+    off = torch.cat(malicious.errors(malicious.answer(attack, challenge), challenge))
+    return float((off < EXACT).float().mean())
+
+
+def test_more_of_a_batch_comes_back_than_from_an_honest_model() -> None:
+    """The same rounds and samples, read in the same way."""
+    assert exact("trap-weights") > max(0.7, exact("analytic", party="server") + 0.3)
 
 
 def test_a_unit_is_active_for_one_sample_in_a_batch() -> None:
