@@ -2,14 +2,19 @@
 
 CARDS = {
     "baffle": "fedarena.defenses.baffle.card:CARD",
+    "censor": "fedarena.defenses.censor.card:CARD",
     "dbcl": "fedarena.defenses.dbcl.card:CARD",
     "dp-rsa": "fedarena.defenses.dp_rsa.card:CARD",
     "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
     "fedavg": "fedarena.defenses.fedavg.card:CARD",
     "fedzo": "fedarena.defenses.fedzo.card:CARD",
     "fetchsgd": "fedarena.defenses.fetchsgd.card:CARD",
+    "gradient-noise": "fedarena.defenses.gradient_noise.card:CARD",
     "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
+    "pruning": "fedarena.defenses.pruning.card:CARD",
+    "qsgd": "fedarena.defenses.qsgd.card:CARD",
     "sign-dp": "fedarena.defenses.sign_dp.card:CARD",
+    "soteria": "fedarena.defenses.soteria.card:CARD",
     "two-stage": "fedarena.defenses.two_stage.card:CARD",
     "two-stage-hardened": "fedarena.defenses.two_stage.hardened_card:CARD",
 }

@@ -3,7 +3,8 @@
 For one sample x every row of that layer's gradient is a multiple of x, ∂L/∂W_i = ∂L/∂b_i·xᵀ, so x = ∂L/∂W_i/∂L/∂b_i
 (Phong et al. 2017, Section 3; Geiping et al. 2020, Proposition 3.1). All rows together, [∂L/∂W, ∂L/∂b], have one
 direction. Their strongest right singular vector is the likeliest one under noise, and weighs rows by |∂L/∂b_i|. Behind
-a protocol the ratio is affine in x, and A and c are found by playing the protocol (`helpers/first_layer.py`).
+a protocol the ratio is affine in x, and A and c are found by playing the protocol (`helpers/first_layer.py`). Entries
+that a protocol left out are filled in from rows that have them.
 
 What A x + c leaves open is filled in by the least norm, or with `prior=population` by the distribution of the
 attacker's own samples (`helpers/image_distribution.py`).
@@ -33,6 +34,7 @@ from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianI
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
+from fedarena.contracts.kept_entries import without_gaps
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
@@ -122,7 +124,8 @@ class Analytic(Inference):
         of = affine(view, seen, layer, probe.to(like))
         if isinstance(of, str):
             return of
-        rows = layer.rows(seen.target)
+        _, kept = without_gaps(seen.simulate)
+        rows = layer.filled(seen.target, kept) if seen.images == 1 else layer.rows(seen.target)
         if not bool(rows[:, -1].any()):
             return "the first layer's gradient is 0"
         readable = Readable(view, seen, of, distribution, self.ordered)

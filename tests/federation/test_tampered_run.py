@@ -85,6 +85,8 @@ HONEST: list[tuple[str, str, dict[str, Any]]] = [
     ("dbcl", "mlp", {}),
     ("pbpfl", "mlp", {"loss": "mse"}),
     ("fetchsgd", "mlp", {}),
+    ("pruning", "mlp", {}),
+    ("censor", "mlp", {}),
     ("pairwise-masks", "mlp", {}),
 ]
 

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.func import vmap
 
+from fedarena.contracts.kept_entries import without_gaps
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.tensors import Tensors
@@ -60,6 +61,21 @@ class FirstLayer:
         """[Γ, δ], [..., units, s + 1], in double precision."""
         return torch.cat([tensors[self.weight], tensors[self.bias].unsqueeze(-1)], -1).double()
 
+    def filled(self, tensors: Tensors, kept: Tensors | None) -> Tensor:
+        """`rows`, of which a protocol left entries out (`kept` is 0), if one sample is behind them.
+
+        A row whose bias was left out is set to 0. The others are multiples of one vector, whose entry j is
+        Σ_i δ_i Γ_ij/Σ_i δ_i² over the rows that have it, and fills it in the others. What no row has stays 0.
+        """
+        rows = self.rows(tensors)
+        if kept is None:
+            return rows
+        mask = self.rows(kept)
+        b = rows[:, -1:]
+        weight = (b.square() * mask[:, :-1]).sum(0)
+        vector = (b * rows[:, :-1]).sum(0) / weight.clamp_min(torch.finfo(rows.dtype).tiny)
+        return b * torch.cat([vector, vector.new_ones(1)])
+
 
 def first_layer(target: Tensors) -> FirstLayer | str:
     """The first layer among what was seen, or why it cannot be read."""
@@ -99,7 +115,7 @@ def play(view: View, seen: Observation, layer: FirstLayer, x: Tensor) -> Tensor:
     like = seen.target[layer.weight]
     images = x.to(like).reshape(view.input_shape).expand(seen.images, *view.input_shape)
     label = F.one_hot(torch.tensor(0), view.n_classes).to(like) if view.n_classes else like.new_zeros(())
-    return layer.rows(seen.simulate(images, label.expand(seen.images, *label.shape)))
+    return layer.rows(without_gaps(seen.simulate)[0](images, label.expand(seen.images, *label.shape)))
 
 
 def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> Affine | str:

@@ -1,0 +1,1 @@
+"""Noise on gradients: clients add Gaussian or Laplacian noise of a chosen size to their uploads."""

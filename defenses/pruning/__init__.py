@@ -1,0 +1,1 @@
+"""Gradient pruning: clients send the entries of largest magnitude alone."""
