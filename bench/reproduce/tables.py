@@ -28,6 +28,7 @@ TABLES = {
     "external/flower": "fedarena.reproduce.external.flower",
     "inference/digits": "fedarena.reproduce.inference.digits",
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
+    "inversion/defenses": "fedarena.reproduce.inference.inversion_defenses",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",
     "membership/lira": "fedarena.reproduce.inference.membership_lira",
     "inversion/faces": "fedarena.reproduce.inference.inversion_faces",
