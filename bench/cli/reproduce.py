@@ -23,6 +23,9 @@ from fedarena.reproduce.tables import TABLES, table_of
 if TYPE_CHECKING:
     from fedarena.reproduce.page.parts import MeasuredPart, PartKey
 
+NAMED = 16
+"""How many parts of a table an error names, at most."""
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register the command."""
@@ -159,7 +162,9 @@ def _read_order(args: argparse.Namespace) -> _Order:
     jobs = usual_jobs(args.device) if args.jobs is None else read_jobs(args.jobs)
     pieces = [piece for piece in table.pieces if piece.startswith(args.only or "")]
     if not pieces:
-        raise UserError(f"option 'only' is '{args.only}', allowed: how one of these begins: {'; '.join(table.pieces)}")
+        raise UserError(
+            f"option 'only' is '{args.only}', allowed: how one of these begins: {_beginnings(table.pieces)}"
+        )
     return _Order(
         name=args.table,
         table=table,
@@ -170,6 +175,16 @@ def _read_order(args: argparse.Namespace) -> _Order:
         out=out,
         path=out / f"{args.table.replace('/', '-')}{_suffix(args.only)}.json",
     )
+
+
+def _beginnings(pieces: Sequence[str]) -> str:
+    """The pieces, or of many no more of what their names begin with than fits into an error."""
+    words = [piece.split(", ") for piece in pieces]
+    for count in range(max(map(len, words)), 0, -1):
+        begin = list(dict.fromkeys(", ".join(some[:count]) for some in words))
+        if len(begin) <= NAMED:
+            return "; ".join(begin)
+    return "; ".join(begin[:NAMED]) + f"; … ({len(begin)} in all)"
 
 
 def _suffix(only: str | None) -> str:

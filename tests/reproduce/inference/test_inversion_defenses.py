@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fedarena.cli import main
 from fedarena.core import registry
 from fedarena.core.threat import FORMS
 from fedarena.problem.spec import usual_problem
@@ -35,6 +36,12 @@ def test_it_has_twelve_defenses_four_attacks_three_stages_three_batches_and_two_
     assert (len(ATTACKS), len(STAGES), len(VICTIMS), len(MODELS)) == (4, 3, 3, 2)
     assert len(PIECES) == 13 * 4 * 3 * 3 * 2
     assert TABLES["inversion/defenses"] == inversion_defenses.__name__
+
+
+def test_an_unknown_part_is_answered_by_how_the_parts_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "inversion/defenses", "--only=green"]) == 2
+    begin = "; ".join(f"{model}, batch {batch}" for model in MODELS for batch in VICTIMS)
+    assert capsys.readouterr().err == f"bench: option 'only' is 'green', allowed: how one of these begins: {begin}\n"
 
 
 @pytest.mark.parametrize("name", [name for name in PIECES if name.endswith("fedavg")])
