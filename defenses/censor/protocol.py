@@ -21,17 +21,15 @@ from torch import Tensor
 from torch.func import vmap
 
 from fedarena.contracts import plain_readings
-from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.observation import Observation, Reading, Simulator
 from fedarena.contracts.simulators import PlainGradient
 from fedarena.contracts.transcript import Seen
-from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, row, shaped
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.censor.card import Options
 from fedarena.defenses.fedavg.changed_upload import ChangedUpload
-from fedarena.problem.task import Batch, Task
+from fedarena.problem.task import Batch
 
 DIRECTIONS = "censor.directions"
 """What a client draws: normal numbers [K, d], from which its trials come."""
@@ -41,16 +39,8 @@ class Censor(ChangedUpload):
     """The protocol; see the module's docstring and `fedarena.defenses.censor.card.Options`."""
 
     options: Options
+    one_batch = "censor"
     dropout = False
-
-    def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
-        super().__init__(options, task, rule)
-        if not task.schedule.fedsgd:
-            raise UserError(
-                f"option 'local-epochs' is {task.schedule.local_epochs}, allowed with censor: 0 (a round is one batch)"
-            )
-        self.entries = sum(p.numel() for p in task.model.parameters())
-        """d, the entries of an upload."""
 
     def draw(self, rng: Rng) -> Tensors:
         return {DIRECTIONS: torch.randn(self.options.trials, self.entries, generator=rng.torch())}

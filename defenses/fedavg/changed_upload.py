@@ -13,23 +13,39 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, ClassVar
 
 from fedarena.contracts import plain_readings
+from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.kept_entries import KeptEntries
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.simulators import ThroughProtocol
 from fedarena.contracts.transcript import Seen
+from fedarena.core.errors import UserError
 from fedarena.core.tensors import Tensors, row, stack
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.problem.task import Batch
+from fedarena.problem.task import Batch, Task
 
 
 class ChangedUpload(FedAvg):
     """FedAvg with T between the client's work and the wire; see the module's docstring."""
 
     no_momentum = "its clients change what they send, so that a momentum would hold changed gradients of earlier rounds"
+
+    one_batch: ClassVar[str] = ""
+    """The protocol's name, if T is of the gradient of one batch; empty: T is of an update as well."""
+
+    def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        if self.one_batch and not task.schedule.fedsgd:
+            raise UserError(
+                f"option 'local-epochs' is {task.schedule.local_epochs}, allowed with {self.one_batch}: 0 (a round is "
+                "one batch)"
+            )
+        self.entries = sum(p.numel() for p in task.model.parameters())
+        """d, the entries of an upload."""
 
     @abstractmethod
     def change(self, up: Tensors, down: Tensors, batch: Batch, noise: Tensors) -> Tensors:

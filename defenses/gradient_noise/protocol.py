@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
@@ -18,7 +17,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.dp_sgd.readings import readings
 from fedarena.defenses.fedavg.changed_upload import ChangedUpload
 from fedarena.defenses.gradient_noise.card import Options
-from fedarena.problem.task import Batch, Task
+from fedarena.problem.task import Batch
 
 NOISE = "gradient-noise.z"
 """z [d], in the order of the parameters."""
@@ -28,11 +27,6 @@ class GradientNoise(ChangedUpload):
     """The protocol; see the module's docstring and `fedarena.defenses.gradient_noise.card.Options`."""
 
     options: Options
-
-    def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
-        super().__init__(options, task, rule)
-        self.entries = sum(p.numel() for p in task.model.parameters())
-        """d, the entries of an upload."""
 
     @property
     def noise_std(self) -> float:

@@ -14,12 +14,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregator
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, shaped
 from fedarena.defenses.fedavg.changed_upload import ChangedUpload
 from fedarena.defenses.qsgd.card import Options
-from fedarena.problem.task import Batch, Task
+from fedarena.problem.task import Batch
 
 DRAWN = "qsgd.drawn"
 """What a client draws to round by: uniform numbers [d], one an entry."""
@@ -29,11 +28,6 @@ class QSGD(ChangedUpload):
     """The protocol; see the module's docstring and `fedarena.defenses.qsgd.card.Options`."""
 
     options: Options
-
-    def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
-        super().__init__(options, task, rule)
-        self.entries = sum(p.numel() for p in task.model.parameters())
-        """d, the entries of an upload."""
 
     @property
     def levels(self) -> int:

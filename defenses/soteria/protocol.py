@@ -29,14 +29,11 @@ class Soteria(EntriesLeftOut):
     """The protocol; see the module's docstring and `fedarena.defenses.soteria.card.Options`."""
 
     options: Options
+    one_batch = "soteria"
     dropout = False
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)
-        if not task.schedule.fedsgd:
-            raise UserError(
-                f"option 'local-epochs' is {task.schedule.local_epochs}, allowed with soteria: 0 (a round is one batch)"
-            )
         self.output, layer = task.layers[-1]
         """The name of the output layer."""
         if not isinstance(layer, nn.Linear) or len(task.layers) == 1:

@@ -31,7 +31,7 @@ from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.tables import TABLES
 
 
-def test_it_has_twelve_defenses_four_attacks_three_stages_three_batches_and_two_models() -> None:
+def test_it_has_twelve_defenses_four_attacks_and_eighteen_settings() -> None:
     assert len(DEFENSES) == 13  # one is none
     assert (len(ATTACKS), len(STAGES), len(VICTIMS), len(MODELS)) == (4, 3, 3, 2)
     assert len(PIECES) == 13 * 4 * 3 * 3 * 2
