@@ -185,6 +185,6 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    import torch  # noqa: F401  (every process that is forked needs it)
+    import torch._dynamo  # noqa: F401  (every process that is forked needs it: torch.func imports it to differentiate)
 
     main(int(sys.argv[1]))
