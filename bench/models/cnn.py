@@ -19,6 +19,7 @@ from itertools import pairwise
 from torch import nn
 
 from fedarena.models.architecture import Architecture, blank, image_shape, width_after
+from fedarena.models.layers import norm
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,17 @@ class Convolution:
 
 
 def conv_net(
-    input_shape: tuple[int, ...], convolutions: Sequence[Convolution], widths: Sequence[int], outputs: int
+    input_shape: tuple[int, ...],
+    convolutions: Sequence[Convolution],
+    widths: Sequence[int],
+    outputs: int,
+    normed: str = "none",
 ) -> nn.Sequential:
     """Convolutions, then hidden dense layers of the given widths, then the output layer; all parameters are zero.
 
     Args:
         input_shape: [channels, height, width].
+        normed: the norm between each convolution and its ReLU (`fedarena.models.layers.norm`).
     """
 
     def make() -> nn.Sequential:
@@ -51,6 +57,7 @@ def conv_net(
         before = input_shape[0]
         for i, c in enumerate(convolutions, 1):
             layers[f"conv{i}"] = nn.Conv2d(before, c.channels, c.kernel, padding=c.padding, stride=c.stride)
+            layers |= {f"{name}{i}": layer for name, layer in norm(normed, c.channels).items()}
             layers[f"act{i}"] = nn.ReLU()
             if c.pooled:
                 layers[f"pool{i}"] = nn.MaxPool2d(2)

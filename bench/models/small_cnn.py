@@ -26,5 +26,5 @@ class SmallCNN(Architecture):
         front, shape = head("cnn", input_shape, o.mean, o.std, size=None)
         image_shape("cnn", shape, smallest=2 ** len(o.channels))
         convolutions = [Convolution(c, kernel=3, padding=1, stride=2, pooled=False) for c in o.channels]
-        layers = conv_net(shape, convolutions, o.widths, n_classes).named_children()
+        layers = conv_net(shape, convolutions, o.widths, n_classes, o.norm).named_children()
         return blank(lambda: nn.Sequential(OrderedDict([*front.items(), *layers])))

@@ -29,6 +29,7 @@ TABLES = {
     "inference/digits": "fedarena.reproduce.inference.digits",
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
     "inversion/defenses": "fedarena.reproduce.inference.inversion_defenses",
+    "inversion/phases": "fedarena.reproduce.inference.inversion_phases",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",
     "membership/lira": "fedarena.reproduce.inference.membership_lira",
     "inversion/faces": "fedarena.reproduce.inference.inversion_faces",

@@ -164,3 +164,43 @@ def panels(rows: Sequence[Sequence[Panel]], heading: str) -> Figure:
     legend = [handles[name] for name in names]
     figure.legend(legend, names, loc="outside lower center", ncols=min(3, len(names)), fontsize=8)
     return figure
+
+
+@dataclass(frozen=True)
+class Map:
+    """Shares as a grid of shaded cells.
+
+    Attributes:
+        shares: in [0, 1], by row and column; NaN where there is none.
+        rows, columns: their names.
+        x: the label below the columns.
+    """
+
+    title: str
+    shares: Sequence[Sequence[float]]
+    rows: Sequence[str]
+    columns: Sequence[str]
+    x: str = ""
+
+
+def maps(grid: Sequence[Sequence[Map]], heading: str) -> Figure:
+    """Maps in rows and columns, each cell with its share in per cent; only the first of a row has the rows' names."""
+    from matplotlib.figure import Figure
+
+    width = sum(0.8 + 0.26 * len(m.columns) for m in grid[0]) + 1.5
+    height = sum(1.2 + 0.26 * len(row[0].rows) + 0.05 * max(map(len, row[0].columns)) for row in grid) + 0.4
+    figure = Figure(figsize=(max(width, 7.2), height), dpi=110, layout="constrained")
+    for row, places in zip(grid, figure.subplots(len(grid), len(grid[0]), squeeze=False), strict=True):
+        for i, (shown, axes) in enumerate(zip(row, places, strict=True)):
+            axes.imshow(shown.shares, cmap="Reds", vmin=0, vmax=1, aspect="auto")
+            for y, line in enumerate(shown.shares):
+                for x, share in enumerate(line):
+                    text, colour = "–" if share != share else f"{100 * share:.0f}", "white" if share > 0.6 else "black"
+                    axes.text(x, y, text, ha="center", va="center", fontsize=7, color=colour)
+            axes.set_yticks(range(len(shown.rows)), [""] * len(shown.rows) if i else list(shown.rows), fontsize=8)
+            long = max(map(len, shown.columns)) > 8
+            axes.set_xticks(range(len(shown.columns)), list(shown.columns), rotation=90 if long else 0, fontsize=7)
+            axes.set_xlabel(shown.x, fontsize=8)
+            axes.set_title(shown.title, fontsize=9)
+    figure.suptitle(heading, fontsize=10)
+    return figure

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fedarena.core.card import Card
 from fedarena.core.options import option
 from fedarena.models.cards.distributions import init_option
+from fedarena.models.cards.layers import BATCH_FACT, norm_option
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Options:
     mean: float = option(0.5, "subtracted from every pixel")
     std: float = option(0.25, "divides every pixel", above=0)
     init: str = init_option("default")
+    norm: str = norm_option("none", listed=False)
 
 
 CARD = Card(
@@ -25,7 +27,7 @@ CARD = Card(
     target="fedarena.models.small_cnn:SmallCNN",
     options=Options,
     departures=("Not from a paper: the smallest CNN that learns Fashion-MNIST and CIFAR-10 at a CPU's speed.",),
-    facts=(("used by", "the suites iid and heterogeneous"),),
+    facts=(("used by", "the suites iid and heterogeneous"), BATCH_FACT),
     check="26,698 parameters on 1x28x28 inputs and 10 classes: tests/models/test_cnn.py",
 )
 """The parameters: 80 + 1,168 + (7·7·16 + 1)·32 + 330."""

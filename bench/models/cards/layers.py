@@ -1,4 +1,4 @@
-"""The options `activation` and `norm` of BAFFLE's models."""
+"""The options `activation` and `norm`, of BAFFLE's models among others."""
 
 from typing import Any
 
@@ -19,11 +19,12 @@ def activation_option() -> Any:
     return option("hardswish", "activation; BAFFLE's guideline is hardswish", choices=ACTIVATIONS)
 
 
-def norm_option(default: str) -> Any:
-    """The field, with what BAFFLE's code uses for this model."""
+def norm_option(default: str, listed: bool = True) -> Any:
+    """The field, with what BAFFLE's code uses for its models."""
     return option(
         default,
         "normalisation without parameters: group GroupNorm of max(2, channels/16) groups; batch the statistics of the "
         "batch at hand",
         choices=NORMS,
+        listed=listed,
     )

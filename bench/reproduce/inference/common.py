@@ -12,6 +12,7 @@ from fedarena.problem.spec import usual_problem
 from fedarena.records.schema import Record
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, between, step
+from fedarena.reproduce.table import Row
 from fedarena.runs import trial
 
 Settings = Mapping[str, Mapping[str, str]]
@@ -20,6 +21,25 @@ model or the partition."""
 
 TRAINING = 0.3
 """The share of a pairing's time that progress counts for the training."""
+IDENTIFIED = ("identified", "low", "high", "recovered", "accuracy")
+"""Columns of a reconstruction: the share of the victims identified, its 95 % interval, the share recovered, and the
+accuracy of the model."""
+
+
+def most_identified(records: Sequence[Record], refusal: str = "") -> Row:
+    """The columns `IDENTIFIED` of the reading that identifies most, and a note with the reason where there is none.
+
+    Args:
+        refusal: why there are no records.
+    """
+    ok = [r for r in records if r["status"] == "ok"]
+    if not ok:
+        reasons = [f"{r['status']}: {r['reason']}" for r in records] or [f"refused: {refusal}"]
+        return {**dict.fromkeys(IDENTIFIED), "note": reasons[0]}
+    best = max(ok, key=lambda r: r["metrics"]["identified"])
+    m = best["metrics"]
+    values = (m["identified"], m["identified_low"], m["identified_high"], m["recovered"])
+    return {**dict(zip(IDENTIFIED, (*values, best["utility"]["clean_accuracy"]), strict=True)), "note": ""}
 
 
 def pairing(

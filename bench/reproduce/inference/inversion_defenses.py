@@ -18,11 +18,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fedarena.core.errors import UserError
-from fedarena.core.text.figures import save_png
+from fedarena.core.text.figures import Map, maps, save_png
 from fedarena.core.threat import FORMS, Threat
 from fedarena.federation import compose
-from fedarena.records.schema import Record
-from fedarena.reproduce.inference.common import Settings, pairing
+from fedarena.reproduce.inference.common import IDENTIFIED, Settings, most_identified, pairing
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress, prefixed
 from fedarena.reproduce.table import Row, Table
@@ -66,7 +65,7 @@ PIECES: Mapping[str, Piece] = {
     f"{model}, batch {batch}, {stage}, {attack}, {defense}": (model, batch, stage, attack, defense)
     for model, batch, stage, attack, defense in itertools.product(MODELS, VICTIMS, STAGES, ATTACKS, DEFENSES)
 }
-MEASURED = ("identified", "low", "high", "recovered", "accuracy", "cpu_seconds")
+MEASURED = (*IDENTIFIED, "cpu_seconds")
 SETTING = (
     f"digits, 4 clients, {ROUNDS} rounds at rate 0.1, the server reads single uploads; share of the victims identified "
     "among 100"
@@ -118,26 +117,8 @@ def measure(piece: Piece, machine: Machine, seed: int, progress: Progress, given
             "defense": name,
             "form": threat.form,
         }
-        found.append({**named, **_result(own, refusal), "cpu_seconds": spent})
+        found.append({**named, **most_identified(own, refusal), "cpu_seconds": spent})
     return found
-
-
-def _result(records: Sequence[Record], refusal: str) -> Row:
-    """The reading that identifies most, or why there is none."""
-    ok = [r for r in records if r["status"] == "ok"]
-    if not ok:
-        reasons = [f"{r['status']}: {r['reason']}" for r in records] or [f"refused: {refusal}"]
-        return {**dict.fromkeys(MEASURED[:-1]), "note": reasons[0]}
-    best = max(ok, key=lambda r: r["metrics"]["identified"])
-    m = best["metrics"]
-    return {
-        "identified": m["identified"],
-        "low": m["identified_low"],
-        "high": m["identified_high"],
-        "recovered": m["recovered"],
-        "accuracy": best["utility"]["clean_accuracy"],
-        "note": "",
-    }
 
 
 def worst(rows: Sequence[Row]) -> Mapping[tuple[str, int, str, str, str], float]:
@@ -175,25 +156,20 @@ def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Two maps, paper and adaptive form: defenses by settings, the darker the more is identified."""
-    from matplotlib.figure import Figure
-
     most = worst(rows)
     defenses = [d for d in DEFENSES if any(row["defense"] == d for row in rows)]
     columns = list(itertools.product(MODELS, VICTIMS, STAGES))
-    figure = Figure(figsize=(11, 1.9 + 0.26 * len(defenses)), dpi=110, layout="constrained")
-    for place, form in enumerate(FORMS, 1):
-        axes = figure.add_subplot(1, 2, place)
-        cells = [[most.get((*column, d, form), float("nan")) for column in columns] for d in defenses]
-        axes.imshow(cells, cmap="Reds", vmin=0, vmax=1, aspect="auto")
-        for y, line in enumerate(cells):
-            for x, share in enumerate(line):
-                text = "–" if share != share else f"{100 * share:.0f}"
-                axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color="white" if share > 0.6 else "black")
-        axes.set_yticks(range(len(defenses)), defenses if place == 1 else [""] * len(defenses), fontsize=8)
-        axes.set_xticks(range(len(columns)), [f"{m}, {b}, {s}" for m, b, s in columns], rotation=90, fontsize=7)
-        axes.set_title(f"{form} form", fontsize=9)
-    figure.suptitle("Per cent of the victims identified by the best attack (chance: 1)", fontsize=10)
-    save_png(figure, path)
+
+    def shown(form: str) -> Map:
+        return Map(
+            title=f"{form} form",
+            shares=[[most.get((*column, d, form), float("nan")) for column in columns] for d in defenses],
+            rows=defenses,
+            columns=[f"{model}, {batch}, {stage}" for model, batch, stage in columns],
+        )
+
+    grid = [[shown(form) for form in FORMS]]
+    save_png(maps(grid, "Per cent of the victims identified by the best attack (chance: 1)"), path)
 
 
 TABLE = Table(setting=SETTING, pieces=tuple(PIECES), rows=rows, measured=MEASURED, compact=compact, draw=draw)
