@@ -13,6 +13,7 @@ from fedarena.contracts.control import control_readings
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Candidates, Observation, Reading
+from fedarena.contracts.public_parts import without_public_parts
 from fedarena.contracts.readings import all_readings
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Round, Seen, cut, weights
@@ -42,10 +43,12 @@ class FinishedRun:
     def readings(
         self, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
     ) -> Sequence[Reading] | NotApplicable:
-        """All readings of what a party saw; see `fedarena.contracts.defense.Defense.readings`."""
+        """All readings of what a party saw, without what is public (`fedarena.contracts.public_parts`)."""
         if self.control:
-            return control_readings(self.defense, threat, self.run.rounds, seen, victims)
-        return all_readings(self.defense, threat, seen, victims)
+            readings = control_readings(self.defense, threat, self.run.rounds, seen, victims)
+        else:
+            readings = all_readings(self.defense, threat, seen, victims)
+        return without_public_parts(readings, self.defense, threat, seen)
 
     def round(self, t: int) -> Round:
         """A written round."""

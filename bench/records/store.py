@@ -28,7 +28,7 @@ from fedarena.core.files import digest, read_bytes, read_json, require_regular, 
 from fedarena.core.text.numbers import plural
 from fedarena.datasets import npz
 from fedarena.records.json_schema import anything, fields
-from fedarena.records.schema import RECORD, Record
+from fedarena.records.schema import RECORD, SCHEMA, Record
 from fedarena.records.trial_key import key_of
 from fedarena.records.upgrade import READABLE, upgrade
 
@@ -67,6 +67,10 @@ def write(records: Iterable[Record], galleries: Iterable[Gallery], folder: Path)
     return [(record, save(record, folder / "records")) for record in records]
 
 
+PRESENT = f'"schema": {SCHEMA},'.encode()
+"""How a file of the present schema begins, but for its brace."""
+
+
 class Store:
     """The records of a folder.
 
@@ -78,6 +82,7 @@ class Store:
         damaged: files that hold no record, or not what was written, with the reason. They are ignored, and their
             trials are measured again.
         outdated: files of a schema that cannot be read. They are ignored as well.
+        earlier: files of an earlier schema, read as records of the present one.
     """
 
     def __init__(self, folder: Path, doubt: Callable[[Record], str] = lambda record: "") -> None:
@@ -85,6 +90,7 @@ class Store:
         self._doubt = doubt
         self.damaged: dict[str, str] = {}
         self.outdated: set[str] = set()
+        self.earlier: set[str] = set()
         self._seen: set[str] = set()
         self._trials: dict[str, dict[str, Record]] = defaultdict(dict)
         self.refresh()
@@ -99,7 +105,8 @@ class Store:
 
     def _read(self, path: Path) -> None:
         try:
-            record = read_record(read_bytes(path), path.stem, self._doubt)
+            data = read_bytes(path)
+            record = read_record(data, path.stem, self._doubt)
         except OSError as error:
             self.damaged[path.name] = str(error.strerror or error)
         except ValueError as error:
@@ -108,6 +115,8 @@ class Store:
             if record is None:
                 self.outdated.add(path.name)
             else:
+                if PRESENT not in data[: 2 * len(PRESENT)]:
+                    self.earlier.add(path.name)
                 self._trials[record["trial"]["key"]][record["key"]] = record
 
     def trial(self, key: str) -> list[Record]:
@@ -134,10 +143,11 @@ class Store:
             self._seen.add(path.name)
             self.damaged.pop(path.name, None)
             self.outdated.discard(path.name)
+            self.earlier.discard(path.name)
             self._trials[record["trial"]["key"]][record["key"]] = record
 
     def notes(self) -> list[str]:
-        """Lines about files that are ignored."""
+        """Lines about files that are ignored, and about those that an earlier version measured."""
         notes = []
         if self.damaged:
             name, why = next(iter(self.damaged.items()))
@@ -146,6 +156,12 @@ class Store:
         if self.outdated:
             notes.append(
                 f"{plural(len(self.outdated), 'record')} of another schema, written by another version: ignored"
+            )
+        if self.earlier:
+            notes.append(
+                f"{plural(len(self.earlier), 'record')} of a schema before {SCHEMA}, with the scores of the version "
+                "that measured them: integrity may be that of the last round, and privacy of images that of SSIM; no "
+                "references, and no word on tuning"
             )
         return notes
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.func import grad
 
+from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.transcript import Seen
@@ -22,7 +23,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, stack
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.problem.task import Auxiliary, Batch
+from fedarena.problem.task import Auxiliary, Batch, Task
 
 
 class SendingZeros(FedAvg):
@@ -177,6 +178,35 @@ class RandomLabels(FedAvg):
         return super().client(down, Batch(batch.x, y), memory, {})
 
 
+class Disguised(FedAvg):
+    """Clients send s·g + c with numbers s and c that everybody knows, and the server takes them away."""
+
+    def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        generator, named = torch.Generator().manual_seed(7), task.model.named_parameters()
+        self.drawn = {name: torch.randn(2, *p.shape, generator=generator) for name, p in named}
+
+    def disguise(self, like: Tensors) -> tuple[Tensors, Tensors]:
+        drawn = {name: self.drawn[name].to(t) for name, t in like.items()}
+        return {n: t[0].sign() * t[0].exp() for n, t in drawn.items()}, {n: 10 * t[1] for n, t in drawn.items()}
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, memory = super().client(down, batch, memory, noise)
+        s, c = self.disguise(down)
+        return {name: s[name] * t + c[name] for name, t in up.items()}, memory
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        ups, after = super().clients(down, batches, memories, noises)
+        s, c = self.disguise(down)
+        return {name: s[name] * t + c[name] for name, t in ups.items()}, after
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        s, c = self.disguise(state.params)
+        return super().direction(state, sent, {n: (t - c[n]) / s[n] for n, t in ups.items()}, cohort, rng)
+
+
 class OneBit(FedAvg):
     """Clients send the signs of their gradients, at a thousandth."""
 
@@ -222,6 +252,7 @@ CLASSES: Mapping[str, type[Defense]] = {
     "tiny-noise": TinyNoise,
     "random-labels": RandomLabels,
     "one-bit": OneBit,
+    "disguised": Disguised,
     "late-uploads": LateUploads,
     "favourite": Favourite,
     "early-noise": EarlyNoise,

@@ -28,7 +28,7 @@ def dense(before: int, after: int) -> int:
     return before * after + after
 
 
-def test_a_norm_of_the_small_cnn_stands_before_each_relu_and_has_no_parameters() -> None:
+def test_a_norm_of_the_small_cnn_stands_before_each_relu() -> None:
     plain, normed = make((1, 8, 8), "cnn", 10), make((1, 8, 8), "cnn", 10, norm="batch")
     assert {n: p.shape for n, p in plain.named_parameters()} == {n: p.shape for n, p in normed.named_parameters()}
     kinds = [type(m) for m in normed.children()]

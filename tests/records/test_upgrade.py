@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from fedarena.cli import main
 from fedarena.records.command import command_of
 from fedarena.records.schema import SCHEMA
-from fedarena.records.store import read_record
+from fedarena.records.store import Store, read_record
 from fedarena.records.trial_key import key_of, trial_key
 
 FILE = Path(__file__).parent / "files" / "0043805be569f1d2788a.json"
@@ -54,3 +55,17 @@ def test_a_file_of_schema_6_that_was_changed_is_damaged(field: str) -> None:
     del content[field]
     with pytest.raises(ValueError, match=r"it has no "):
         read_record(json.dumps(content).encode(), FILE.stem)
+
+
+def test_a_board_says_that_an_earlier_version_measured_its_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "records").mkdir()
+    shutil.copy(FILE, tmp_path / "records")
+    assert main(["leaderboard", str(tmp_path)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"1 record of a schema before {SCHEMA}, with the scores of the version that measured them" in told
+    record = read_record(FILE.read_bytes(), FILE.stem)
+    assert record is not None
+    Store(tmp_path).add([record])  # as the present version writes it
+    assert Store(tmp_path).notes() == []
