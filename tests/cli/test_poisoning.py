@@ -260,7 +260,7 @@ def against(defense: str, *more: str, attack: str = "sign-flip") -> tuple[str, .
 
 BAD = {
     # composition of defenses
-    "unknown rule": (against("krun"), "unknown defense 'krun'; did you mean krum?"),
+    "unknown rule": (against("krun"), "unknown defense 'krun'; did you mean krum"),
     "unknown rule of a protocol": (against("dp-sgd+krun"), "unknown aggregator 'krun'; did you mean krum?"),
     "nothing after the plus": (against("krum+"), "option 'defense' is 'krum+', which is not NAME or NAME+NAME"),
     "wrapper alone": (against("nnm"), "aggregator nnm wraps a rule: add one, such as nnm+krum"),
