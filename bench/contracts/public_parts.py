@@ -33,7 +33,7 @@ PLAYS, MORE = 4, 28
 """Batches on which the protocol is played; and more where s and c explain these, since few make every unit active."""
 MULTIPLE = 1e-4
 """The relative error up to which an upload counts as a multiple of the plain one."""
-EXPLAINED = 0.05
+EXPLAINED = 0.02
 """The share of what varies that s and c may leave unexplained: beside a large c little is left of g in float32."""
 LEFT_OUT = 1e-6
 """An |s_i| below this share of the largest: the entry says nothing of g."""

@@ -188,7 +188,7 @@ class Disguised(FedAvg):
 
     def disguise(self, like: Tensors) -> tuple[Tensors, Tensors]:
         drawn = {name: self.drawn[name].to(t) for name, t in like.items()}
-        return {n: t[0].sign() * t[0].exp() for n, t in drawn.items()}, {n: 10 * t[1] for n, t in drawn.items()}
+        return {n: t[0].sign() * t[0].exp() for n, t in drawn.items()}, {n: 100 * t[1] for n, t in drawn.items()}
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         up, memory = super().client(down, batch, memory, noise)
