@@ -158,7 +158,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     """Two maps, paper and adaptive form: defenses by settings, the darker the more is identified."""
     most = worst(rows)
     defenses = [d for d in DEFENSES if any(row["defense"] == d for row in rows)]
-    columns = list(itertools.product(MODELS, VICTIMS, STAGES))
+    measured = {key[:3] for key in most}
+    columns = [column for column in itertools.product(MODELS, VICTIMS, STAGES) if column in measured]
 
     def shown(form: str) -> Map:
         return Map(
