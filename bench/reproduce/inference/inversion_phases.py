@@ -20,21 +20,19 @@ from fedarena.core.text.figures import Map, maps, save_png
 from fedarena.core.threat import Threat
 from fedarena.federation import compose
 from fedarena.reproduce.inference.common import IDENTIFIED, Settings, most_identified, pairing
+from fedarena.reproduce.inference.inversion_defenses import ROUNDS, STAGES
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.table import Row, Table, measured_by_name
 
-ROUNDS = 300
 NORMS = ("none", "batch")
-STAGES: Mapping[str, int] = {"untrained": 0, "half": ROUNDS // 2, "trained": ROUNDS - 12}
-"""Stage → first round of a window of 12."""
 BATCHES = (1, 4, 16)
 STEPS = (1, 4)
 """Local steps on a batch each. One step is the gradient itself."""
 SUMMED = (1, 4)
 """Clients whose mean the server sees."""
-VICTIMS: Mapping[int, int] = {1: 4, 4: 2, 16: 1, 64: 1, 256: 1}
-"""Images behind an upload → uploads attacked."""
+VICTIMS: Mapping[int, int] = {1: 4, 4: 2}
+"""Images behind an upload → uploads attacked; of more images one."""
 ATTACK = {"window": "12", "iterations": "400", "restarts": "2", "max_batch": "256"}
 
 Conditions = tuple[str, str, int, int, int]
