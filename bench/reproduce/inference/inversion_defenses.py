@@ -3,8 +3,8 @@
 Surveys of gradient inversion list its defenses, and which attacks they were tried against. Here all are tried: as the
 server that sees each upload, on digits. The stages are the first round, the half and the end of a training, and the
 model is a small dense or a small convolutional network. `identified` is the share of the victims to which the guess is
-nearer than to 99 other samples (`docs/scoring-rules.md`). Victims that an attack cannot try count as not identified, and
-a pairing that does not apply has its reason.
+nearer than to 99 other samples (`docs/scoring-rules.md`). Victims that an attack cannot try count as not identified,
+and a pairing that does not apply has its reason.
 
 In paper form an attack takes what the protocol sends for the plain gradient, as the defenses' papers do. In adaptive
 form it knows the protocol.
