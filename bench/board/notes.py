@@ -61,7 +61,8 @@ def notes(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> li
     lines = [*board.notes, *_without_references(board), *_several_versions(board), *warning_lines(board, threats)]
     lines += [*_no_gain(board, threats), *_excluded(board, threats), *_no_better_than_alone(board, threats)]
     lines += [*_fewer_seeds(rows, threats), *_problems_without_scores(board, threats)]
-    lines += [*_axes_left_out(board, threats), *_lower_and_not_counted(board, threats, rows)]
+    lines += [*_axes_left_out(board, threats), *_privacy_elsewhere(board, threats)]
+    lines += _lower_and_not_counted(board, threats, rows)
     cells = [c for c in board.cells if threats.counts(c) and c.found_by]
     if by_others := sorted({f"{c.attack} ({c.found_by})" for c in cells}):
         lines.append(f"attacks by others: {', '.join(by_others)}")
@@ -156,6 +157,20 @@ def _axes_left_out(board: Board, threats: ThreatFilter) -> list[str]:
                 f"{axis} is left out of the ranking, since none of its {plural(len(cells), 'cell')} counts{why}"
             )
     return lines
+
+
+def _privacy_elsewhere(board: Board, threats: ThreatFilter) -> list[str]:
+    """Problems that count as utility and on which no attack on privacy counts, where it counts on others.
+
+    A defense sees its federation, so that it could send nothing where it is attacked, and be useful where it is not.
+    """
+    counting = [c for c in board.cells if threats.counts(c)]
+    attacked = {c.problem for c in counting if c.axis == "privacy"}
+    others = {c.problem for c in counting} - attacked
+    names = [p.name for p in problems_of(board, threats) if p.utility and p.name in others]
+    if not attacked or not names:
+        return []
+    return [f"{', '.join(names)}: counts as utility, and its privacy was not attacked: a defense may send more there"]
 
 
 def _lower_and_not_counted(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow]) -> list[str]:

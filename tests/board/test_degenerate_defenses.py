@@ -79,6 +79,12 @@ forms = ["adaptive"]
 problem = "poison"
 defenses = {["fedavg", *SOUND, *CLASSES]}
 attacks = ["sign-flip"]
+
+[[matrix]]
+problem = "poison"
+defenses = {["fedavg", *SOUND, *CLASSES]}
+attacks = ["last-layer-label"]
+parties = ["server"]
 """
 
 
@@ -115,6 +121,18 @@ def test_a_server_that_ignores_its_clients_trains_and_has_no_rank(board: Board, 
 @pytest.mark.parametrize("name", ["constant-model", "drops-uploads", "random-labels"])
 def test_it_has_no_utility_whatever_its_accuracy(rows: dict[str, RankingRow], name: str) -> None:
     assert rows[name].utility.level == 0.0
+
+
+def test_who_is_silent_in_small_federations_leaks_in_the_one_where_it_is_useful(
+    board: Board, rows: dict[str, RankingRow]
+) -> None:
+    row = rows["silent-when-few"]
+    private = [c for c in board.cells if c.defense == row.defense and c.axis == "privacy"]
+    small = [score for c in private if c.problem != "poison" for score in c.scores.values()]
+    assert len(small) == 3
+    assert min(small) > 0.9
+    assert row.utility.level == 1.0
+    assert row.privacy.level < 0.2
 
 
 @pytest.mark.parametrize("name", ["silent", "misleading"])

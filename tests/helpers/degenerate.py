@@ -164,6 +164,33 @@ def scale_by(tensors: Tensors, factor: Tensor) -> Tensors:
     return {name: factor * t for name, t in tensors.items()}
 
 
+class SilentWhenFew(FedAvg):
+    """Clients of federations of less than 15 send zeros, and the server trains alone; larger ones are FedAvg."""
+
+    @classmethod
+    def holds(cls, options: Any) -> Auxiliary:
+        return Auxiliary(2)
+
+    def few(self) -> bool:
+        return len(self.task.sizes) < 15
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, memory = super().client(down, batch, memory, noise)
+        return {name: torch.zeros_like(t) if self.few() else t for name, t in up.items()}, memory
+
+    def clients(
+        self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        ups, after = super().clients(down, batches, memories, noises)
+        return {name: torch.zeros_like(t) if self.few() else t for name, t in ups.items()}, after
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        if not self.few():
+            return super().direction(state, sent, ups, cohort, rng)
+        assert state.auxiliary is not None
+        return Direction(grad(self.task.loss)(state.params, *state.auxiliary.images()))
+
+
 class RandomLabels(FedAvg):
     """Clients train on labels that are drawn by chance."""
 
@@ -250,6 +277,7 @@ CLASSES: Mapping[str, type[Defense]] = {
     "ignores-clients": ServerOnly,
     "drops-uploads": Dropping,
     "tiny-noise": TinyNoise,
+    "silent-when-few": SilentWhenFew,
     "random-labels": RandomLabels,
     "one-bit": OneBit,
     "disguised": Disguised,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fedarena import goals
 from fedarena.federation import compose
 from fedarena.runs.suite.plan import make_plan
 from fedarena.runs.suite.suite import Matrix, load, names
@@ -31,6 +32,10 @@ def parts(matrix: Matrix, kind: str) -> set[str]:
     return {card.name for text in texts for card in cards(text)}
 
 
+def axis_of(attack: str) -> str:
+    return goals.recorded(compose.attack_cards(attack)[0].goal).axis
+
+
 @pytest.mark.parametrize(("kind", "name"), METHODS)
 def test_the_smoke_suite_has_every_method(kind: str, name: str) -> None:
     assert any(name in parts(matrix, kind) for matrix in load("smoke").matrices), (
@@ -50,6 +55,15 @@ def test_every_suite_has_its_trials(name: str) -> None:
     trials = trials_of(suite, suite.seeds[:1])
     assert len({t.name for t in trials}) == len(trials) > 10
     assert {t.problem for t in trials} == set(suite.problems)
+
+
+@pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous"])
+def test_privacy_is_attacked_on_each_federation_that_counts_as_utility(name: str) -> None:
+    """Else a defense could send nothing where it is attacked, and be useful elsewhere."""
+    suite = load(name)
+    counting = [m for m in suite.matrices if m.counts]
+    private = {m.problem for m in counting for a in m.attacks if axis_of(a) == "privacy"}
+    assert {m.problem for m in counting if suite.problems[m.problem].utility} <= private
 
 
 @pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous"])
