@@ -45,6 +45,19 @@ def test_a_board_without_references_is_noted() -> None:
     assert notes(make_board(), ThreatFilter(), []) == []
 
 
+def test_where_utility_is_measured_and_privacy_is_not_attacked_is_noted() -> None:
+    """A defense could send nothing on the one federation, and be useful on the other."""
+    names = ("large", "small")
+    large, small = (make_problem(name=name, utility=name == "large") for name in names)
+    runs = [make_clean_run(problem=name) for name in names]
+    private, poisoned = make_cell(problem="small"), make_cell(attack="sign-flip", axis="integrity", problem="large")
+    board = make_board([private, poisoned], runs, problems=(large, small))
+    text = "large: counts as utility, and its privacy was not attacked: a defense may send more there"
+    assert text in note_lines(board, ThreatFilter())
+    for cells in ([private, poisoned, replace(private, problem="large")], [poisoned]):
+        assert text not in note_lines(replace(board, cells=tuple(cells)), ThreatFilter())
+
+
 def test_scores_and_worst_cases_are_written_out() -> None:
     assert score(Score(None)) == worst_case(Score(None), False) == "–"
     untouched = worst([make_cell(status="n/a")])
