@@ -4,6 +4,7 @@ CARDS = {
     "baffle": "fedarena.defenses.baffle.card:CARD",
     "censor": "fedarena.defenses.censor.card:CARD",
     "dbcl": "fedarena.defenses.dbcl.card:CARD",
+    "dp-fedavg": "fedarena.defenses.dp_fedavg.card:CARD",
     "dp-rsa": "fedarena.defenses.dp_rsa.card:CARD",
     "dp-sgd": "fedarena.defenses.dp_sgd.card:CARD",
     "fedavg": "fedarena.defenses.fedavg.card:CARD",

@@ -65,7 +65,7 @@ class WithOwn:
 class ThroughProtocol:
     """Simulator of the adaptive form: the upload that a candidate batch gives through the client step.
 
-    Several clients' uploads are averaged by N_c, as the server does. With several local epochs the
+    Several clients' uploads are averaged by their weights in the server's mean. With several local epochs the
     candidate is replayed in one order, since the clients' shuffles are unknown.
 
     Attributes:
@@ -87,8 +87,8 @@ class ThroughProtocol:
         ]
         if len(ups) == 1:
             return ups[0]
-        sizes = torch.tensor([task.sizes[c] for c in self.clients], dtype=x.dtype, device=x.device)
-        return weighted_mean(stack(ups), sizes)
+        weights = self.defense.mean_weights
+        return weighted_mean(stack(ups), x.new_tensor([weights[c] for c in self.clients]))
 
 
 def images_behind(task: Task, client: int) -> int:

@@ -87,6 +87,7 @@ HONEST: list[tuple[str, str, dict[str, Any]]] = [
     ("fetchsgd", "mlp", {}),
     ("pruning", "mlp", {}),
     ("censor", "mlp", {}),
+    ("dp-fedavg", "mlp", {}),
     ("pairwise-masks", "mlp", {}),
 ]
 
