@@ -260,7 +260,9 @@ def test_a_ranking_takes_the_command_s_threats_and_has_intervals(capsys: pytest.
     first, whole = ranking.iloc[0], board.ranking().iloc[0]
     assert f"{first['integrity']:.2f} ({first['integrity_low']:.2f} to {first['integrity_high']:.2f})" in out
     assert first["integrity_high"] != whole["integrity_high"]
-    assert board.ranking(weights="utility=1,privacy=1")["weighted"].notna().any()
+    weighted = board.ranking(weights="utility=1,privacy=1")
+    assert weighted["weighted"].notna().any()
+    assert board.ranking(weights={"utility": 1, "privacy": 1}).equals(weighted)
     for options in ({"threats": "sever"}, {"problem": "faces"}, {"threat": "own"}):
         with pytest.raises(fa.UserError, match=r"sever|faces|option 'threat' is unknown; did you mean threats"):
             board.ranking(**options)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,15 @@ def parsed_args(command: str, words: list[str], options: dict[str, Any]) -> argp
             words.append(flag)
         elif value is not None and value is not False:
             words.append(f"{flag}={_text(value)}")
-    try:
+    with told_in_python():
         return read_args([command, *words])
+
+
+@contextmanager
+def told_in_python() -> Iterator[None]:
+    """Errors of the user's in the words of a call."""
+    try:
+        yield
     except UserError as error:
         raise UserError(_in_python(str(error))) from None
 
@@ -58,7 +66,7 @@ def parsed_args(command: str, words: list[str], options: dict[str, Any]) -> argp
 def _in_python(message: str) -> str:
     """A message of the command in the words of a call: options by their names, without a hint to the command's help."""
     message = re.sub(r" \(see `bench [^`]*`\)$", "", message)
-    message = re.sub(r"^unrecognized arguments: --([\w-]+)[^\s;]*", r"option '\1' is unknown", message)
+    message = re.sub(r"^unrecognized arguments: --([^=;]*)(=[^;]*)?", r"option '\1' is unknown", message)
     message = re.sub(r"^argument --([\w-]+): expected one argument", r"option '\1' is True, allowed: a value", message)
     message = message.replace("it is --set ", "it is ").replace("=VALUE", "")
     return re.sub(r"(option '|--)([\w-]+)", lambda m: m[1].replace("--", "") + m[2].replace("-", "_"), message)
@@ -67,6 +75,8 @@ def _in_python(message: str) -> str:
 def _text(value: Any) -> str:
     from fedarena.core.options import to_text
 
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}={one}" for name, one in value.items())
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     return to_text(tuple(value) if several else value)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.api.arguments import parsed_args, path_of
+from fedarena.api.arguments import parsed_args, path_of, told_in_python
 from fedarena.core.short_repr import ShortRepr
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Leaderboard(ShortRepr):
             ]
         )
 
+    @told_in_python()
     def _rows(self, options: dict[str, Any]) -> tuple[LeaderboardRow, ...]:
         from fedarena.board.leaderboard import render
         from fedarena.cli.leaderboard import chosen
@@ -121,6 +122,7 @@ def load_board(where: str | Path) -> Leaderboard:
     return Leaderboard(load_board(find_folder(str(path_of("board", where)))))
 
 
+@told_in_python()
 def compare(base: str | Path | Leaderboard, new: str | Path | Leaderboard, **options: Any) -> Difference:
     """Whether a score changed by more than its noise, as `bench compare` does.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.api.arguments import named_options, parsed_args, path_of
+from fedarena.api.arguments import named_options, parsed_args, path_of, told_in_python
 from fedarena.api.results import Records, Results
 from fedarena.core.errors import UserError, type_of
 
@@ -24,6 +24,7 @@ Progress = Callable[[str, float, str], object]
 """Called with the name of a training run, the share of it that is done, and what it is doing."""
 
 
+@told_in_python()
 def run(
     defense: str | type[Defense | Aggregator | SecureSum] | Card,
     attack: str | type[Inference | Poisoning] | Card,
@@ -70,6 +71,7 @@ def run(
     return Results(records, pairing.defense.label, pairing.attack.label, tuple(results))
 
 
+@told_in_python()
 def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> Records:
     """Measure what is missing of a suite in its folder, as `bench suite run` does, and return all its records.
 
@@ -89,6 +91,7 @@ def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> R
     return Records(tuple(r for t in plan.trials if not t.refused for r in outcome.store.trial(t.key)))
 
 
+@told_in_python()
 def explain(
     defense: str | type[Defense | Aggregator | SecureSum] | Card,
     attack: str | type[Inference | Poisoning] | Card,

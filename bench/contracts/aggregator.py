@@ -166,8 +166,12 @@ def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
 def checked(returned: Any, rule: Aggregator, x: Tensor) -> Aggregate:
     """What a rule returned for the uploads x [n, d]. Raises UserError, with the rule's place, where it is no vector."""
     vector = returned.vector if isinstance(returned, Aggregate) else returned
-    if isinstance(returned, Aggregate) and (plain := plain_like(vector, x[0])) is not None:
-        return returned if plain is vector else replace(returned, vector=plain)
     function = getattr(rule, "function", type(rule).__call__)
-    kind = "a tensor" if hasattr(rule, "function") else "an Aggregate with a vector"
-    raise UserError(f"rule {place_of(function)} returned {kind_of(vector)}, allowed: {kind} {list(x.shape[1:])}")
+    if not isinstance(returned, Aggregate) or (plain := plain_like(vector, x[0])) is None:
+        kind = "a tensor" if hasattr(rule, "function") else "an Aggregate with a vector"
+        raise UserError(f"rule {place_of(function)} returned {kind_of(vector)}, allowed: {kind} {list(x.shape[1:])}")
+    for name, weights in (("used", returned.used), ("votes", returned.votes)):
+        if weights is not None and not (isinstance(weights, Tensor) and weights.shape == (len(x),)):
+            told = f"rule {place_of(function)} returned {kind_of(weights)} as {name}"
+            raise UserError(f"{told}, allowed: None, or a tensor [{len(x)}] with a weight for each upload")
+    return returned if plain is vector else replace(returned, vector=plain)

@@ -235,6 +235,11 @@ class Defense(Observable):
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
         """W_{t+1}: one step of the server's optimiser against `direction`."""
         direction = self.direction(state, sent, ups, cohort, rng)
+        if missing := [name for name in state.params if name not in direction.step]:
+            raise UserError(
+                f"defense {place_of(type(self).client)}: the server's step lacks {', '.join(missing)}, allowed: an "
+                "entry for each parameter; its names are those of an upload unless `direction` gives others"
+            )
         params, optimizer = self.step(state, direction.step)
         return State(
             params=params,

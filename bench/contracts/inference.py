@@ -10,6 +10,7 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor
 
+from fedarena.contracts.answers import Contents, accepted
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
@@ -287,9 +288,28 @@ class Inference(ABC):
 
     @final
     def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:
-        """Run on a sealed copy of the view."""
-        return self.run(seal(view), rng, progress)
+        """Run on a sealed copy of the view. Raises UnusableAnswer where the answer is none of the goal's."""
+        answer = self.run(seal(view), rng, progress)
+        return answer if isinstance(answer, NotApplicable) else accepted(answer, *_wanted(self.goal, view), self.run)
 
     @abstractmethod
     def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:
         """The attack itself."""
+
+
+def _wanted(goal: GoalName, view: View) -> tuple[type[Any], int | None, Contents]:
+    """The class of a goal's answers, how many there are (None: one, in no list), and what their tensors are."""
+    seen, images = len(view.observations), (None, *view.input_shape)
+    if goal in ("reconstruction", "active-reconstruction"):
+        return Reconstruction, seen, {"images": images, "labels": (None,)}
+    if goal == "inversion":
+        return Portraits, None, {"images": images, "steps": (None,)}
+    if goal == "property":
+        return PropertyScores, None, {"values": (None,)}
+    if goal == "labels":
+        return Labels, seen, {"values": (None,)}
+    if goal == "extraction":
+        return Extraction, len(view.disclosures), {}
+    if goal == "estimate":
+        return GradientEstimate, seen, {}
+    return Scores, seen if goal == "membership" else 1, {"values": (None,)}

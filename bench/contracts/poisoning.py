@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.defense import Defense
+from fedarena.core.errors import place_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
@@ -135,6 +136,11 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         """What the corrupted clients send [f_t, ...] and their memory for the next round ({} at first)."""
         return view.own, memory
+
+    @property
+    def place(self) -> str:
+        """Where `craft` is written, in messages about what it returned."""
+        return place_of(type(self).craft)
 
     @property
     def strengths(self) -> dict[str, float]:

@@ -28,6 +28,10 @@ class ToldByProcess(Exception):
     """What went wrong in another process, in its words."""
 
 
+class UnusableAnswer(ToldByProcess):
+    """A method returned something that is no answer: the message has its place, and what is allowed."""
+
+
 LIBRARIES = {"fedarena", "torch", "torchvision", "numpy", "scipy", "sklearn", "pandas", "joblib", "ray"}
 """Packages whose lines say less of an error than the line of a method that called them."""
 

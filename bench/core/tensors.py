@@ -195,5 +195,6 @@ def kind_of(value: Any) -> str:
         return f"a tuple ({', '.join(map(kind_of, value))})"
     if not isinstance(value, Tensor):
         return type_of(value)
-    odd = "complex " if value.is_complex() else "meta " if value.is_meta else ""
+    odds = {"complex ": value.is_complex(), "meta ": value.is_meta, "quantized ": value.is_quantized}
+    odd = next((word for word, holds in odds.items() if holds), "")
     return f"a {odd if value.layout == torch.strided else 'sparse '}tensor {list(value.shape)}"

@@ -14,7 +14,7 @@ import torch
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
-from fedarena.core.errors import UserError, place_of
+from fedarena.core.errors import UnusableAnswer, UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, are_tensors, kind_of
 from fedarena.core.threat import Knowledge, NotApplicable
@@ -86,7 +86,7 @@ class Adversary:
             computed: the protocol's uploads, stacked over the clients for which `computes` is true.
 
         Raises:
-            ValueError: what the attack sends has not the shape of an upload.
+            UnusableAnswer: what the attack sends has not the shape of an upload.
         """
         places = self._places(clients)
         if not places.corrupted:
@@ -190,14 +190,14 @@ def _rows(tensors: Tensors, index: list[int]) -> Tensors:
 
 
 def _checked(attack: Poisoning, returned: Any, honest: Tensors, size: int) -> tuple[Tensors, Tensors]:
-    """What the attack crafts, and its memory. Raises ValueError, with the attack's place, where it is no upload."""
-    place, expected = place_of(type(attack).craft), {name: (size, *t.shape[1:]) for name, t in honest.items()}
+    """What the attack crafts, and its memory. Raises UnusableAnswer, with the attack's place, where it is no upload."""
+    place, expected = attack.place, {name: (size, *t.shape[1:]) for name, t in honest.items()}
     sent, memory = returned if isinstance(returned, tuple) and len(returned) == 2 else (None, {})
     if not isinstance(sent, Mapping) or not are_tensors(sent.values()):
-        raise ValueError(f"{place} returned {kind_of(returned)}, allowed: uploads {expected} and a memory")
+        raise UnusableAnswer(f"{place} returned {kind_of(returned)}, allowed: uploads {expected} and a memory")
     got = {name: tuple(t.shape) for name, t in sent.items()}
     if got != expected:
-        raise ValueError(f"{place} sent {got}, an upload of {size} clients is {expected}")
+        raise UnusableAnswer(f"{place} sent {got}, an upload of {size} clients is {expected}")
     return dict(sent), memory
 
 

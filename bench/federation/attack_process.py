@@ -26,7 +26,7 @@ from fedarena.federation.spec import MethodSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
 
-TOLD = ("strengths", "untuned", "chooses_when", "ends", "sends", "follows")
+TOLD = ("strengths", "untuned", "chooses_when", "ends", "sends", "follows", "place")
 """What is told of a poisoning attack as soon as it is made."""
 CLASS_OF = {
     "inference": ("goal",),

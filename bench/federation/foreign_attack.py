@@ -194,6 +194,10 @@ class ForeignPoisoning(Poisoning):
         last = self._told["ends"]
         return None if last is None else int(last)
 
+    @property
+    def place(self) -> str:
+        return str(self._told["place"])
+
     def begins_after(self, first: int) -> int:
         return int(self._call("begins_after", first))
 
@@ -209,8 +213,8 @@ class ForeignPoisoning(Poisoning):
         return Batch(_tensor(x), _tensor(y))
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        sent, kept = self._call("craft", view, memory, rng)
-        return _tensors(sent), _tensors(kept)
+        answer: tuple[Tensors, Tensors] = self._call("craft", view, memory, rng)
+        return answer
 
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         answer = self._call("trigger", x)

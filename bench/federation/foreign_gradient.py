@@ -87,8 +87,16 @@ def guess_behind(
             progress(share, text)
 
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
-    with sdpa_kernel(SDPBackend.MATH):
-        answer: Any = made.run(view, rng, told)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            answer: Any = made.run(view, rng, told)
+    except RuntimeError as error:
+        if "vmap" not in str(error):
+            raise
+        raise UserError(
+            "model: its forward pass decides by the values that it computes, allowed: the same operations for all "
+            "inputs, because the attack differentiates many batches at once"
+        ) from None
     if isinstance(answer, NotApplicable):
         raise UserError(f"attack {attack}: {answer.reason}")
     return answer[0]  # type: ignore[no-any-return]
@@ -147,6 +155,9 @@ def _population(task: Task, samples: tuple[Numbers, Numbers]) -> Population:
     if not isinstance(samples, tuple | list) or len(samples) != 2:
         raise UserError(f"samples is {type_of(samples)}, allowed: (inputs, classes)")
     x = given.numbers("inputs of samples", samples[0])
+    if not x.is_floating_point():
+        kind = str(x.dtype).removeprefix("torch.")
+        raise UserError(f"inputs of samples: {kind} values, allowed: floats in the range that the model was trained on")
     y = given.class_numbers("classes of samples", samples[1], task.n_classes)
     if x.shape[1:] != task.input_shape or y.shape != x.shape[:1] or not len(y):
         shape = ", ".join(map(str, task.input_shape))
@@ -229,10 +240,6 @@ def _require_fit(task: Task) -> None:
         what = "keeps numbers of its batches" if any(True for _ in m.buffers(False)) else ""
         if what := "drops units" if isinstance(m, _DropoutNd) else what:
             raise UserError(f"model: {name} is in training mode and {what}, allowed: evaluation mode (model.eval())")
-    for name, p in task.model.named_parameters():
-        if p.dtype != torch.float32:
-            kind = str(p.dtype).removeprefix("torch.")
-            raise UserError(f"model: parameter {name} is of {kind}, allowed: float32 (model.float())")
     try:
         require_fit(task.model, task.input_shape, task.criterion.outputs)
     except UnusableLayer as error:

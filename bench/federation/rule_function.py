@@ -36,6 +36,8 @@ def aggregate(
 ) -> Array | dict[str, Array]:
     """What a rule, by its name, makes of one round's uploads; see `fedarena.api.aggregate`. Raises UserError."""
     made = rule_by_name(rule, options)
+    if hasattr(uploads, "to_numpy"):  # a table
+        uploads = uploads.to_numpy()
     rows, shapes = _rows("uploads", uploads)
     assumed = given.integer("f", f, 0, len(rows) - 1)
     made.check(len(rows), assumed)
@@ -52,19 +54,24 @@ def aggregate(
         reference=None if own is None else lambda: own,
         shapes=shapes,
     )
-    return _like(made(rows, call).vector, uploads[0])
+    return _like(made(rows.clone(), call).vector, uploads[0])  # a rule may work in place
 
 
 def rule_by_name(name: str, options: Mapping[str, Any]) -> Aggregator:
     """A rule with its wrappers, from values of options. Raises UserError."""
-    for part in name.split("+") if isinstance(name, str) else ():
+    parts = name.split("+") if isinstance(name, str) else []
+    for part in parts:
         if part not in registry.registries()["defense"]:
             registry.find_part(part)
+    for option in options:
+        of, dot, _ = option.rpartition(".")
+        if dot and of not in parts:
+            raise UserError(f"option '{option}' is of '{of}', which is none of {', '.join(parts)}")
     spec = compose.parse_defense(name, {option: to_text(value) for option, value in options.items()})
     made = compose.make_rule(spec.rest)
     if made is None or spec.name != BASELINE:
         raise UserError(
-            f"rule is '{name}', allowed: an aggregation rule, or WRAPPER+RULE (see `bench list aggregator`)"
+            f"rule is '{name}', allowed: an aggregation rule, or WRAPPER+RULE (see `fa.methods('aggregator')`)"
         )
     return made
 
@@ -107,7 +114,7 @@ def _real(name: str, values: Any) -> Tensor:
     t = given.numbers(name, values)
     if t.dtype == torch.bool:
         raise UserError(f"{name}: truth values, allowed: numbers")
-    t = t if t.is_floating_point() else t.float()
+    t = t if t.is_floating_point() and t.dtype != torch.bfloat16 else t.float()  # numpy, which sorts, has no bfloat16
     largest = float(t.abs().max()) if t.numel() else 0.0
     if largest > (allowed := LARGEST.get(t.dtype, largest)):
         raise UserError(f"{name}: values of {largest:.1g}, allowed: up to {allowed:.0e}, whose squares can be added up")

@@ -33,6 +33,10 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
             f"{called('', module)} has parameters without a gradient ({', '.join(frozen)}), allowed: parameters that "
             "are trained; what stays as it is can be a buffer (register_buffer)"
         )
+    for name, p in module.named_parameters():
+        if p.dtype != torch.float32:
+            kind = str(p.dtype).removeprefix("torch.")
+            raise UnusableLayer(f"parameter {name} is of {kind}, allowed: float32 (model.float())")
     inputs = f"inputs {[SAMPLES, *input_shape]}"
     try:
         out = require_pure(module, input_shape)

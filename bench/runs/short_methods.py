@@ -55,7 +55,7 @@ def rule(name: str, title: str = "", **card: Any) -> Decorator:
         def __call__(self, x: Tensor, call: Call) -> Aggregate:
             return Aggregate(self.function(x, call.f), used=None)
 
-    return _decorator("aggregator", Rule, (2,), {"name": name, "title": title, **card})
+    return _decorator("aggregator", Rule, (2,), {"name": name, "title": title, **card}, "rule")
 
 
 def defense(name: str, title: str = "", **card: Any) -> Decorator:
@@ -80,7 +80,7 @@ def defense(name: str, title: str = "", **card: Any) -> Decorator:
             more = (noise.get("noise", torch.zeros_like(flat)),) if self.parameters > 1 else ()
             return shaped(self._like(flat, self.function(flat, *more), UserError), up), memory
 
-    return _decorator("defense", Short, (1, 2), {"name": name, "title": title, **card})
+    return _decorator("defense", Short, (1, 2), {"name": name, "title": title, **card}, "defense")
 
 
 def poisoning(name: str, title: str = "", **card: Any) -> Decorator:
@@ -95,7 +95,7 @@ def poisoning(name: str, title: str = "", **card: Any) -> Decorator:
             return shaped(self._like(own, self.function(own, rng.torch())), row(view.own, 0)), memory
 
     about = {"name": name, "title": title, "goal": "poisoning", "usual": USUAL, **card}
-    return _decorator("attack", Short, (2,), about)
+    return _decorator("attack", Short, (2,), about, "poisoning")
 
 
 def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card: Any) -> Decorator:
@@ -125,7 +125,8 @@ def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card
             return ANSWERS[goal](returned)
 
     Short.goal = goal
-    return _decorator("attack", Short, (2,), {"name": name, "title": title, "goal": goal, **card})
+    about = {"name": name, "title": title, "goal": goal, **card}
+    return _decorator("attack", Short, (2,), about, "privacy_attack")
 
 
 def unanswered(goal: GoalName, returned: Any, seen: Observation, view: View) -> str | None:
@@ -173,8 +174,6 @@ class _Short:
         return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__
 
 
-_DECORATORS: Mapping[str, str] = {"aggregator": "rule", "defense": "defense", "attack": "poisoning"}
-"""Kind → a decorator that makes one."""
 _made: dict[tuple[str, str], type] = {}
 """(module, name) of each function of this process → the class that was made of it."""
 
@@ -187,24 +186,25 @@ def _blank(module: str, name: str) -> Any:
     return made.__new__(made)
 
 
-def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[str, Any]) -> Decorator:
+def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[str, Any], called: str) -> Decorator:
     """Fill in a class and a card from a function.
 
     Args:
-        parameters: how many parameters the function may have. about: fields of the card.
+        parameters: how many parameters the function may have. about: fields of the card. called: the decorator's name.
     """
 
     if not isinstance(about["name"], str):
-        raise UserError(f'@fa.{_DECORATORS[kind]} has no name, allowed: @fa.{_DECORATORS[kind]}("NAME")')
+        raise UserError(f'@fa.{called} has no name, allowed: @fa.{called}("NAME")')
 
     def decorate(function: Function) -> Card:
-        try:
-            count = len(inspect.signature(function).parameters)
-        except (TypeError, ValueError):
-            raise UserError(f"{kind} {about['name']} is made of {type_of(function)}, allowed: a function") from None
-        if count not in parameters:
+        if not inspect.isfunction(function):
+            raise UserError(f"{kind} {about['name']} is made of {type_of(function)}, allowed: a function")
+        given = inspect.signature(function).parameters.values()
+        count = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in given)
+        if count not in parameters or count < len(given):
             allowed = " or ".join(map(str, parameters))
-            raise UserError(f"{kind} {about['name']}: its function takes {count} parameters, allowed: {allowed}")
+            told = f"its function takes {len(given)} parameters" + " (not all by position)" * (count < len(given))
+            raise UserError(f"{kind} {about['name']}: {told}, allowed: {allowed}")
         short = cast("type[_Short]", made)
         short.function, short.parameters = staticmethod(function), count
         short.__name__ = short.__qualname__ = function.__name__

@@ -123,9 +123,7 @@ def test_it_has_no_utility_whatever_its_accuracy(rows: dict[str, RankingRow], na
     assert rows[name].utility.level == 0.0
 
 
-def test_who_is_silent_in_small_federations_leaks_in_the_one_where_it_is_useful(
-    board: Board, rows: dict[str, RankingRow]
-) -> None:
+def test_who_is_silent_in_small_federations_leaks_in_the_large_one(board: Board, rows: dict[str, RankingRow]) -> None:
     row = rows["silent-when-few"]
     private = [c for c in board.cells if c.defense == row.defense and c.axis == "privacy"]
     small = [score for c in private if c.problem != "poison" for score in c.scores.values()]

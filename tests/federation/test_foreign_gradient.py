@@ -28,6 +28,18 @@ class Attention(nn.Module):
         return out
 
 
+class Deciding(nn.Module):
+    """It looks at its inputs before it decides what to do with them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(x.flatten(1) if x.sum() > 0 else -x.flatten(1))
+        return out
+
+
 def convolutional() -> nn.Module:
     parts = (nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Sigmoid(), nn.Flatten(), nn.Linear(512, 10))
     model = nn.Sequential(*parts)
@@ -176,13 +188,15 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"progress": 3}, "progress is an int"),
         ({"attack": 3}, "option 'attack' is an int, allowed: a name"),
         ({"samples": 3}, "samples is an int, allowed:"),
+        ({"samples": (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(4))}, "inputs of samples: uint8 values,"),
+        ({"model": Deciding()}, "model: its forward pass decides by the values that it computes, allowed: the same"),
         ({"samples": (torch.zeros(4, 3), torch.zeros(4))}, r"shapes \[4, 3\] and \[4\], allowed: \[k, 1, 8, 8\]"),
         ({"gradients": [torch.zeros(1)] * 4}, "has shape"),
         ({"gradients": [torch.full(s, torch.nan) for s in ((32, 64), (32,), (10, 32), (10,))]}, "not finite"),
     ],
 )
 def test_bad_input_is_told_in_one_line(changes: dict[str, Any], said: str) -> None:
-    model, (x, y) = dense(), digits(1)
+    model, (x, y) = changes.pop("model", dense()), digits(1)
     given: dict[str, Any] = {"gradients": gradient_of(model, x, y), "input_shape": (1, 8, 8), "n_classes": 10}
     given |= {"attack": "dlg"} | changes
     with pytest.raises(UserError, match=said):

@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -60,6 +61,34 @@ def test_arrays_of_any_layout_are_taken(turned: Any) -> None:
 def test_values_whose_squares_overflow_are_refused(x: torch.Tensor) -> None:
     with pytest.raises(UserError, match=r"uploads: values of .*, allowed: up to 1e\+\d+, whose squares"):
         aggregate("krum", x, 1)
+
+
+@pytest.mark.parametrize("name", registry.registries()["aggregator"].names())
+def test_half_precision_comes_back_as_it_came(name: str) -> None:
+    """numpy, which sorts for some rules, has no bfloat16."""
+    rule = registry.find("aggregator", name).load()
+    whole = f"{name}+mean" if issubclass(rule, Wrapper) else name
+    given = X.bfloat16()
+    made = aggregate(whole, given, 1, reference=given[0])
+    assert made.dtype == torch.bfloat16
+    assert torch.equal(made, aggregate(whole, given.float(), 1, reference=given[0].float()).bfloat16())
+
+
+def test_negated_tensors_tables_and_rules_that_work_in_place_are_taken() -> None:
+    negated = torch._neg_view(X)
+    assert torch.equal(aggregate("median", negated, 2), aggregate("median", -X, 2))
+    table = aggregate("median", pd.DataFrame(X.numpy()), 2)
+    assert np.array_equal(table, aggregate("median", X.numpy(), 2))
+    uploads = X.clone()
+    fa.aggregate(Doubling, uploads, 2)
+    assert torch.equal(uploads, X)
+
+
+class Doubling(Aggregator):
+    """It doubles its uploads in place."""
+
+    def __call__(self, x: torch.Tensor, call: Call) -> Aggregate:
+        return Aggregate(x.mul_(2).mean(0), used=None)
 
 
 def test_an_unknown_option_is_told_of_the_rule_alone() -> None:
@@ -136,6 +165,8 @@ def test_a_reference_is_what_the_server_s_data_give() -> None:
         ("krum", torch.full((5, 2), float("nan")), 1, "not finite"),
         ("median", X + 1j, 2, "complex numbers, allowed: real ones"),
         ("median", X > 0, 2, "truth values, allowed: numbers"),
+        ("median", X.to_sparse(), 2, r"a sparse tensor \[12, 6\], allowed: a dense tensor of numbers"),
+        ("median", torch.empty(3, 2, device="meta"), 0, r"a meta tensor \[3, 2\], allowed: a dense tensor"),
         ("median", "abc", 0, "uploads are a str"),
         ("median", None, 0, "uploads are None"),
         ("median", ["a", "b"], 0, r"uploads\[0\]: no numbers"),

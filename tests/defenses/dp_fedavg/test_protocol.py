@@ -43,7 +43,7 @@ def test_an_upload_is_the_plain_one_and_no_longer_than_the_bound() -> None:
     assert float(lengths.min()) < bound < float(lengths.max())
 
 
-def test_the_server_takes_the_mean_of_bounded_uploads_where_all_weigh_the_same() -> None:
+def test_the_server_takes_the_unweighted_mean_of_bounded_uploads() -> None:
     protocol = defense(epsilon=None, clip=2.0)
     uploads = torch.randn(3, protocol.entries, generator=Rng(0).torch())
     uploads[0] *= 1000  # a corrupted client need not bound what it sends
@@ -51,7 +51,7 @@ def test_the_server_takes_the_mean_of_bounded_uploads_where_all_weigh_the_same()
     assert torch.allclose(stepped(protocol, uploads, 0), bounded.mean(0), atol=1e-6)
 
 
-def test_a_client_s_data_move_the_step_by_no_more_than_two_bounds_over_the_noise() -> None:
+def test_a_client_moves_the_step_by_two_bounds_over_the_noise() -> None:
     """The canary of the worst case: one client sends S·e, and in the neighbouring federation −S·e."""
     z, bound = 3.0, 0.5
     protocol = defense(epsilon=None, noise=z, clip=bound)

@@ -1,0 +1,157 @@
+"""A method that returns no answer is named with its place and with what is allowed, and no line of the harness is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers.plugin_files import forgotten
+
+from fedarena.cli import main
+
+METHODS = """
+import torch
+from fedarena.contracts.aggregator import Aggregate, Aggregator
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import GradientEstimate, Inference, Labels, Reconstruction, Scores, Watch
+from fedarena.contracts.poisoning import Poisoning
+from fedarena.core.card import Card
+from fedarena.defenses.fedavg.protocol import FedAvg
+
+
+class Weights(Aggregator):
+    def __call__(self, x, call):
+        return Aggregate(x.mean(0), used=[1, 2])
+
+
+class Bare(Aggregator):
+    def __init__(self):
+        pass
+
+    def __call__(self, x, call):
+        return Aggregate(x.mean(0), used=None)
+
+
+class Renamed(FedAvg):
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):
+        up, memory = super().client(down, batch, memory, noise)
+        return {name[1:]: t for name, t in up.items()}, memory
+
+
+class Nothing(Inference):
+    goal = "labels"
+
+    def run(self, view, rng, progress):
+        return None
+
+
+class Lists(Nothing):
+    def run(self, view, rng, progress):
+        return [Labels([1]) for _ in view.observations]
+
+
+class TooMany(Nothing):
+    def run(self, view, rng, progress):
+        return [Labels(torch.zeros(1, dtype=torch.long)) for _ in range(7)]
+
+
+class Complex(Nothing):
+    goal = "membership"
+
+    def run(self, view, rng, progress):
+        return [Scores(torch.zeros(len(o.candidates.x), dtype=torch.complex64)) for o in view.observations]
+
+
+class WithGradient(Nothing):
+    goal = "reconstruction"
+
+    def run(self, view, rng, progress):
+        images = [torch.rand(o.images, *view.input_shape, requires_grad=True) for o in view.observations]
+        return [Reconstruction(x, torch.zeros(len(x), dtype=torch.long), match=0.0, evaluations=0) for x in images]
+
+
+class Silent(Poisoning):
+    def craft(self, view, memory, rng):
+        return None
+
+
+class Alone(Poisoning):
+    def craft(self, view, memory, rng):
+        return view.own
+
+
+class Short(Poisoning):
+    def craft(self, view, memory, rng):
+        return {name: t[:1] for name, t in view.own.items()}, memory
+
+
+WEIGHTS = Card(name="weights", kind="aggregator", title="t", target=Weights)
+BARE = Card(name="bare", kind="aggregator", title="t", target=Bare)
+RENAMED = Card(name="renamed", kind="defense", title="t", target=Renamed)
+NOTHING = Card(name="nothing", kind="attack", title="t", target=Nothing)
+LISTS = Card(name="lists", kind="attack", title="t", target=Lists)
+TOO_MANY = Card(name="too-many", kind="attack", title="t", target=TooMany)
+COMPLEX = Card(name="complex", kind="attack", title="t", target=Complex)
+WITH_GRADIENT = Card(name="with-gradient", kind="attack", title="t", target=WithGradient)
+SILENT = Card(name="silent", kind="attack", title="t", target=Silent)
+ALONE = Card(name="alone", kind="attack", title="t", target=Alone)
+SHORT = Card(name="short", kind="attack", title="t", target=Short)
+"""
+READ = "--party server --form adaptive --rounds 2"
+POISON = "--corrupted 2 --clients 5 --rounds 2"
+CASES = [
+    (
+        f"--defense weights --attack sign-flip {POISON}",
+        "rule Weights.__call__ (own.py:",
+        "a list as used, allowed: None,",
+    ),
+    (f"--defense bare --attack sign-flip {POISON}", "aggregator Bare.__init__ (own.py:", "is given Bare(options): "),
+    (f"--defense renamed --attack sign-flip {POISON}", "defense Renamed.client (own.py:", "the server's step lacks "),
+    (f"--defense fedavg --attack nothing {READ}", "Nothing.run (own.py:", "returned None, allowed: a list of 1 Labels"),
+    (
+        f"--defense fedavg --attack lists {READ}",
+        "Lists.run (own.py:",
+        "returned a list as values, allowed: a list of 1",
+    ),
+    (f"--defense fedavg --attack too-many {READ}", "TooMany.run (own.py:", "returned a list of 7 (a Labels), allowed:"),
+    (f"--defense fedavg --attack complex {READ}", "Complex.run (own.py:", "returned a complex tensor [2] as values"),
+    (f"--defense fedavg --attack silent {POISON}", "Silent.craft (own.py:", "returned None, allowed: uploads {"),
+    (f"--defense fedavg --attack alone {POISON}", "Alone.craft (own.py:", "returned a dict, allowed: uploads {"),
+    (f"--defense fedavg --attack short {POISON}", "Short.craft (own.py:", ", an upload of 2 clients is {"),
+]
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plugin") / "own.py"
+    path.write_text(METHODS)
+    return path
+
+
+@pytest.fixture
+def told(plugin: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[str], str]:
+    """What `bench run` prints of the words of a command line."""
+
+    def run(words: str) -> str:
+        usual = f"--model mlp --jobs 1 --quiet --seeds 0 --plugin {plugin} --out {plugin.parent / 'out'}"
+        with forgotten():
+            main(["run", *words.split(), *usual.split()])
+        return " ".join("".join(capsys.readouterr()).split())
+
+    return run
+
+
+@pytest.mark.parametrize(("words", "place", "what"), CASES)
+def test_it_is_named_with_its_place(told: Callable[[str], str], words: str, place: str, what: str) -> None:
+    text = told(words)
+    assert place in text
+    assert what in text
+
+
+def test_images_that_know_how_they_were_made_are_taken(told: Callable[[str], str]) -> None:
+    text = told(f"--defense fedavg --attack with-gradient {READ}")
+    assert "failed" not in text
+    assert "SSIM" in text
