@@ -14,6 +14,7 @@ TABLES = {
     "baffle/figure3": "fedarena.reproduce.baffle.figure3",
     "baffle/figure5": "fedarena.reproduce.baffle.figure5",
     "baffle/guideline4": "fedarena.reproduce.baffle.guideline4",
+    "baffle/server": "fedarena.reproduce.baffle.server",
     "baffle/table1": "fedarena.reproduce.baffle.table1",
     "baffle/table2": "fedarena.reproduce.baffle.table2",
     "baffle/table4": "fedarena.reproduce.baffle.table4",
