@@ -42,7 +42,7 @@ def describe(error: Exception) -> str:
     The place is the innermost line of a method of the user's own or of another package; without one it is the innermost
     line of all.
     """
-    if isinstance(error, ToldByProcess):
+    if isinstance(error, ToldByProcess | UserError):  # its message says where, if that matters
         return str(error)
     text = " ".join(str(error).split())[:300]
     return f"{type(error).__name__}: {text} (in {line_of_method(error) or _place(*_places(error)[-1])})"

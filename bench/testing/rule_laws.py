@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, Wrapper
-from fedarena.core.errors import UserError
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, Wrapper, checked
+from fedarena.core.errors import UserError, describe
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.testing.federations import CORRUPTED, crowd, plain_share_left, plainly_trained, rule_of, share_left
@@ -52,7 +52,8 @@ def call(
 def aggregate(made: Aggregator, x: Tensor, f: int = 0, **more: Any) -> Aggregate:
     """Check and aggregate, with `call`'s further arguments; the reference, if none is given, is the first row."""
     made.check(len(x), f)
-    return made(x, call(len(x), f, **{"reference": lambda: x[0], **more}))
+    returned = made(x, call(len(x), f, **{"reference": lambda: x[0], **more}))
+    return returned if isinstance(returned, Aggregate) else checked(returned, made, x)
 
 
 def accepted(made: Aggregator, n: int, f: int) -> bool:
@@ -85,8 +86,8 @@ def numbers_refused(method: Method) -> None:
         try:
             aggregate(made, crowd(n), f)
         except Exception as error:
-            wrong = f"check({n}, {f}) accepts what the rule cannot compute: {type(error).__name__}: {error}"
-            raise LawBroken(wrong, "refuse these numbers in `check`") from error
+            wrong = f"check({n}, {f}) accepts what the rule cannot compute: {describe(error)}"
+            raise LawBroken(wrong, "mend that line, or refuse these numbers in `check`") from error
 
 
 @law("aggregator")
