@@ -22,6 +22,7 @@ import fedarena as fa
 from fedarena.board.gate.wording import verdict
 from fedarena.cli import main
 from fedarena.cli.output.pairing import WIDTH
+from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.contracts.inference import Reconstruction
 from fedarena.datasets.digits import load as load_digits
 
@@ -214,6 +215,23 @@ def test_methods_are_those_of_the_list(capsys: pytest.CaptureFixture[str]) -> No
     assert set(fa.methods()["kind"]) == {"defense", "aggregator", "secure", "attack", "dataset", "model", "partition"}
     with pytest.raises(fa.UserError, match="kind"):
         fa.methods("rule")
+
+
+def test_an_object_of_the_session_goes_by_its_name_as_well() -> None:
+    """Its run has one process, since others do not know it."""
+    few = {"model": "mlp", "clients": 4, "corrupted": 1, "rounds": 2}
+    with forgotten():
+        fa.run(Halves, "sign-flip", **few)
+        assert {r["status"] for r in fa.run("nnm+halves", "sign-flip", seeds=[0, 1], **few)} == {"ok"}
+        with pytest.raises(fa.UserError, match="option 'jobs' is 2, allowed with objects of your own: 1"):
+            fa.run("halves", "sign-flip", jobs=2, **few)
+
+
+class Halves(Aggregator):
+    """Half of the mean."""
+
+    def __call__(self, x: torch.Tensor, call: Call) -> Aggregate:
+        return Aggregate(x.mean(0) / 2, used=None)
 
 
 def test_methods_of_a_file_are_listed_too() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.api.arguments import named_options, parsed_args, path_of, told_in_python
+from fedarena.api.arguments import OBJECTS, named_options, parsed_args, path_of, told_in_python
 from fedarena.api.results import Records, Results
 from fedarena.core.errors import UserError, type_of
+from fedarena.core.registry import held_in
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,7 +54,7 @@ def run(
     folder = None if out is None else path_of("out", out)
     given = {"defense": defense, "attack": attack, **options}
     named = named_options(given)
-    if named is not given:
+    if named is not given or any(held_in(str(named.get(option, ""))) for option in OBJECTS):
         if options.get("jobs") not in (None, 1):
             raise UserError(f"option 'jobs' is {options['jobs']}, allowed with objects of your own: 1")
         named["jobs"] = 1

@@ -100,8 +100,12 @@ def invert(
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
+    import torch
+
     from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload
 
-    work = local_work(images, loss, local_epochs, lr, batch_size)
-    sent = read_upload(model, gradients, input_shape, n_classes, images, work)
-    return guess_behind(sent, named_options({"attack": attack})["attack"], options, (labels, samples), seed, progress)
+    name = named_options({"attack": attack})["attack"]
+    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller has
+        work = local_work(images, loss, local_epochs, lr, batch_size)
+        sent = read_upload(model, gradients, input_shape, n_classes, images, work)
+        return guess_behind(sent, name, options, (labels, samples), seed, progress)

@@ -130,8 +130,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if sys.stdout is None:  # a shell closed it
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # a shell closed it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
     if threading.current_thread() is threading.main_thread():

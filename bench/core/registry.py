@@ -111,6 +111,11 @@ def hold(card: Card) -> None:
     registries.cache_clear()
 
 
+def held_in(text: str) -> bool:
+    """Whether a name, or one of PART+PART, is that of an object of this session, which other processes do not know."""
+    return any(name in text.split("+") for _, name in _held)
+
+
 @contextmanager
 def lent(card: Card) -> Iterator[None]:
     """Within the block the card is one of this session's, whoever else claims its name."""

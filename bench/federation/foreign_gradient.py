@@ -268,5 +268,5 @@ def _in_order(gradients: Gradients, params: Mapping[str, Tensor]) -> list[Tensor
         g = torch.zeros_like(p) if gradient is None else given.numbers(f"the gradient of {name}", gradient)
         if g.shape != p.shape:
             raise UserError(f"the gradient of {name} has shape {list(g.shape)}, allowed: {list(p.shape)}")
-        ordered.append(g.to(p))
+        ordered.append(g.to(p).clone())  # one of inference mode has no further gradients
     return ordered

@@ -117,6 +117,19 @@ def test_a_reader_that_stops_reading_ends_the_command_quietly(tmp_path: Path, co
     assert done.stdout.count("\n") == 1
 
 
+def test_closed_streams_are_no_error(tmp_path: Path) -> None:
+    def done(line: str) -> subprocess.CompletedProcess[str]:
+        command = f"{sys.executable} -m fedarena {line}"
+        return subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+
+    without_stdout = done("list >&-")
+    assert (without_stdout.returncode, without_stdout.stderr) == (0, "")
+    few = "--rounds=2 --clients=4 --corrupted=1 --model=mlp --jobs=1"
+    without_stderr = done(f"run --defense=median --attack=sign-flip {few} --json 2>&-")
+    assert without_stderr.returncode == 0
+    assert json.loads(without_stderr.stdout)["records"]
+
+
 @pytest.mark.parametrize(("forms", "plain"), [("paper", ["paper"]), ("paper,adaptive", ["paper", "adaptive"])])
 def test_an_attack_that_is_another_in_each_form_is_compared_with_its_own(
     forms: str, plain: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -96,6 +96,17 @@ def test_the_search_ends_at_the_distance_that_plain_pytorch_gives() -> None:
     assert guess.match == pytest.approx(away / sum(float(t.square().sum()) for t in target), rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_it_works_where_the_caller_takes_no_gradients(mode: Any) -> None:
+    model, (x, y) = dense(), digits(1)
+    gradient = gradient_of(model, x, y)
+    with mode():
+        given = [g.clone() for g in gradient]
+        guess = invert(model, given, input_shape=(1, 8, 8), n_classes=10, attack="dlg", iterations=20)
+    same = invert(model, gradient, input_shape=(1, 8, 8), n_classes=10, attack="dlg", iterations=20)
+    assert torch.equal(guess.images, same.images)
+
+
 def test_a_mapping_in_another_order_is_the_same_gradient() -> None:
     model, (x, y) = dense(), digits(1)
     named = dict(zip(dict(model.named_parameters()), gradient_of(model, x, y), strict=True))
