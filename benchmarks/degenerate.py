@@ -4,9 +4,10 @@
 
 The defenses are those of `tests/helpers/degenerate.py`, installed as a plug-in: a constant model, a server that ignores
 its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, public numbers added
-and multiplied, four that protect some rounds and two that protect some clients, one that is silent in small federations,
-and two that hide what their messages tell. They meet FedAvg's problems of a published suite and a part of its attacks. A worst case over fewer attacks is at least that over all, so each score here
-is an upper bound of the one on the board.
+and multiplied, four that protect some rounds and two that protect some clients, one that is silent in small
+federations, and two that hide what their messages tell. They meet FedAvg's problems of a published suite and a part of
+its attacks. A worst case over fewer attacks is at least that over all, so each score here is an upper bound of the one
+on the board.
 
 A sound defense of a board is one that stands above FedAvg there: FedAvg with noise of nothing is FedAvg, and stands
 where that does. Ranks are among the defenses of the table alone. The law: a degenerate defense has no rank, or its
