@@ -100,12 +100,10 @@ def invert(
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
-    import torch
-
-    from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload
+    from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload, with_gradients
 
     name = named_options({"attack": attack})["attack"]
-    with torch.inference_mode(False), torch.enable_grad():  # whatever the caller has
+    with with_gradients():
         work = local_work(images, loss, local_epochs, lr, batch_size)
         sent = read_upload(model, gradients, input_shape, n_classes, images, work)
         return guess_behind(sent, name, options, (labels, samples), seed, progress)

@@ -8,19 +8,19 @@ from typing import Any
 
 from torch import Tensor
 
-from fedarena.core.errors import UnusableAnswer, place_of, type_of
-from fedarena.core.tensors import kind_of
+from fedarena.core.errors import UnusableAnswer, type_of
+from fedarena.core.tensors import Tensors, kind_of
 
 Contents = Mapping[str, Sequence[int | None]]
 """Field of an answer → the shape of its tensor; None: any length."""
 
 
-def accepted(answer: Any, one: type[Any], count: int | None, contents: Contents, function: Any) -> Any:
+def accepted(answer: Any, one: type[Any], count: int | None, contents: Contents, place: str) -> Any:
     """The answer, with plain tensors in place of those that know how they were computed.
 
     Args:
         one: its class. count: a list of so many is wanted; None: no list.
-        contents: what its tensors are. function: what returned it.
+        contents: what its tensors are. place: where it was returned.
 
     Raises:
         UnusableAnswer: it is none.
@@ -32,14 +32,21 @@ def accepted(answer: Any, one: type[Any], count: int | None, contents: Contents,
         told = type_of(answer)
         if parts is not None and count is not None:
             told = f"a list of {len(parts)} ({', '.join(dict.fromkeys(map(type_of, parts)))})"
-        raise UnusableAnswer(f"{place_of(function)} returned {told}, allowed: {allowed}")
+        raise UnusableAnswer(f"{place} returned {told}, allowed: {allowed}")
     for part in parts:
         for name, shape in contents.items():
             value = getattr(part, name)
             if not _is_real(value) or not _fits(value, shape):
-                raise UnusableAnswer(f"{place_of(function)} returned {kind_of(value)} as {name}, allowed: {allowed}")
+                raise UnusableAnswer(f"{place} returned {kind_of(value)} as {name}, allowed: {allowed}")
     plain = [_plain(part) for part in parts]
     return plain[0] if count is None else plain
+
+
+def require_same_shapes(values: Tensors, like: Tensors, place: str) -> None:
+    """Raise UnusableAnswer unless the values have the names and shapes of others."""
+    returned, wanted = ({name: list(t.shape) for name, t in tensors.items()} for tensors in (values, like))
+    if returned != wanted:
+        raise UnusableAnswer(f"{place} returned {returned}, allowed: {wanted}")
 
 
 def _is_real(value: Any) -> bool:

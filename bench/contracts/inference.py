@@ -5,16 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, cast, final
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts.answers import Contents, accepted
+from fedarena.contracts.answers import Contents, accepted, require_same_shapes
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
@@ -290,7 +290,18 @@ class Inference(ABC):
     def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:
         """Run on a sealed copy of the view. Raises UnusableAnswer where the answer is none of the goal's."""
         answer = self.run(seal(view), rng, progress)
-        return answer if isinstance(answer, NotApplicable) else accepted(answer, *_wanted(self.goal, view), self.run)
+        if isinstance(answer, NotApplicable):
+            return answer
+        taken: Answer = accepted(answer, *_wanted(self.goal, view), self.place)
+        if self.goal == "estimate":
+            for guess, seen in zip(cast("list[GradientEstimate]", taken), view.observations, strict=True):
+                require_same_shapes(guess.values, seen.estimate or {}, self.place)
+        return taken
+
+    @property
+    def place(self) -> str:
+        """Where `run` is written, in messages about what it returned."""
+        return place_of(type(self).run)
 
     @abstractmethod
     def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,13 @@ def guess_behind(
     if isinstance(answer, NotApplicable):
         raise UserError(f"attack {attack}: {answer.reason}")
     return answer[0]  # type: ignore[no-any-return]
+
+
+@contextmanager
+def with_gradients() -> Iterator[None]:
+    """Gradients can be taken in the block, whatever the caller has switched off."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
 
 
 def view_of(

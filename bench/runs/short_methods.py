@@ -121,7 +121,7 @@ def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card
         def _answer(self, seen: Observation, view: View) -> Any:
             returned = self.function(seen, view)
             if (allowed := unanswered(goal, returned, seen, view)) is not None:
-                raise ValueError(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {allowed}")
+                raise ValueError(f"{self.place} returned {kind_of(returned)}, allowed: {allowed}")
             return ANSWERS[goal](returned)
 
     Short.goal = goal
@@ -151,7 +151,10 @@ def _classes(returned: Any, n: int, view: View) -> bool:
     """Whether it is a tensor of n whole numbers that are classes."""
     if not isinstance(returned, Tensor) or returned.shape != (n,) or returned.is_floating_point():
         return False
-    return not n or 0 <= int(returned.min()) <= int(returned.max()) < view.n_classes
+    if returned.is_complex() or returned.dtype == torch.bool:
+        return False
+    whole = returned.long()  # unsigned ones of 16 bits and more have no order in torch
+    return not n or 0 <= int(whole.min()) <= int(whole.max()) < view.n_classes
 
 
 class _Short:
@@ -164,11 +167,16 @@ class _Short:
     function: Function
     parameters: int
 
+    @property
+    def place(self) -> str:
+        """Where the function is written."""
+        return place_of(self.function)
+
     def _like(self, given: Tensor, returned: Any, error: type[Exception] = ValueError) -> Tensor:
         """What the function returned. Raises the error where it has not the shape of what it was given."""
         if (plain := plain_like(returned, given)) is not None:
             return plain
-        raise error(f"{place_of(self.function)} returned {kind_of(returned)}, allowed: {kind_of(given)}")
+        raise error(f"{self.place} returned {kind_of(returned)}, allowed: {kind_of(given)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__

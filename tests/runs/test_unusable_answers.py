@@ -73,6 +73,13 @@ class WithGradient(Nothing):
         return [Reconstruction(x, torch.zeros(len(x), dtype=torch.long), match=0.0, evaluations=0) for x in images]
 
 
+class Partial(Nothing):
+    goal = "estimate"
+
+    def run(self, view, rng, progress):
+        return [GradientEstimate(dict(list(o.estimate.items())[:1])) for o in view.observations]
+
+
 class Silent(Poisoning):
     def craft(self, view, memory, rng):
         return None
@@ -96,6 +103,7 @@ LISTS = Card(name="lists", kind="attack", title="t", target=Lists)
 TOO_MANY = Card(name="too-many", kind="attack", title="t", target=TooMany)
 COMPLEX = Card(name="complex", kind="attack", title="t", target=Complex)
 WITH_GRADIENT = Card(name="with-gradient", kind="attack", title="t", target=WithGradient)
+PARTIAL = Card(name="partial", kind="attack", title="t", target=Partial)
 SILENT = Card(name="silent", kind="attack", title="t", target=Silent)
 ALONE = Card(name="alone", kind="attack", title="t", target=Alone)
 SHORT = Card(name="short", kind="attack", title="t", target=Short)
@@ -118,6 +126,7 @@ CASES = [
     ),
     (f"--defense fedavg --attack too-many {READ}", "TooMany.run (own.py:", "returned a list of 7 (a Labels), allowed:"),
     (f"--defense fedavg --attack complex {READ}", "Complex.run (own.py:", "returned a complex tensor [2] as values"),
+    (f"--defense pbpfl --attack partial {READ}", "Partial.run (own.py:", "returned {'fc1.weight': ["),
     (f"--defense fedavg --attack silent {POISON}", "Silent.craft (own.py:", "returned None, allowed: uploads {"),
     (f"--defense fedavg --attack alone {POISON}", "Alone.craft (own.py:", "returned a dict, allowed: uploads {"),
     (f"--defense fedavg --attack short {POISON}", "Short.craft (own.py:", ", an upload of 2 clients is {"),

@@ -61,8 +61,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     ticks = {float(i): str(k) for i, k in enumerate(DIRECTIONS)}
     x = f"K, numbers of an upload (a digit has {PIXELS} pixels)"
     shown = [
-        Panel("share identified", lines("identified"), x, "identified", unit=True, ticks=ticks),
-        Panel("PSNR", lines("psnr"), x, "dB", ticks=ticks),
+        Panel(title="share identified", lines=lines("identified"), x=x, y="identified", unit=True, ticks=ticks),
+        Panel(title="PSNR", lines=lines("psnr"), x=x, y="dB", ticks=ticks),
     ]
     save_png(panels([shown], "Digits from K loss differences of BAFFLE"), path)
 
