@@ -88,22 +88,21 @@ def invert(
         images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
         samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
         loss: cross-entropy, mse or regression.
-        local_epochs, lr, batch_size: how an update came about, by plain SGD. By default it is one gradient. Without
-            batch_size all images are one batch.
+        local_epochs, lr, batch_size: how plain SGD made an update. By default it is one gradient, of one batch.
         seed: of what the attack draws. progress: is called with the share done, and a text.
         options: the attack's own, such as iterations=500 (`bench show NAME`).
 
     Returns:
-        The guess: its `images` and `labels`, and the search's own distance `match`. Nothing is
-        compared with the truth; `fa.metrics.reconstruction` does that.
+        The guess: `images`, `labels`, and the search's own distance `match`. Nothing is compared with the truth, as
+        `fa.metrics.reconstruction` does.
 
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
     from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload, with_gradients
 
-    name = named_options({"attack": attack})["attack"]
     with with_gradients():
         work = local_work(images, loss, local_epochs, lr, batch_size)
         sent = read_upload(model, gradients, input_shape, n_classes, images, work)
+        name = named_options({"attack": attack})["attack"]
         return guess_behind(sent, name, options, (labels, samples), seed, progress)
