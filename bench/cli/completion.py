@@ -6,11 +6,12 @@ A shell then starts `bench` with `_ARGCOMPLETE` set at each press of the tab key
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.card import Kind
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 
 SHELLS = ("bash", "zsh", "fish")
 SUITE, ANY = "suite", "any"
@@ -24,6 +25,8 @@ COMPLETED: dict[str, tuple[Kind | str, ...]] = {
     "name": (ANY,),
 }
 """The name of an argument → the kinds of names that complete it."""
+WORDS: dict[str, tuple[str, ...]] = {"party": READERS, "form": FORMS, "knows": KNOWLEDGE}
+"""The name of an argument → the words that complete it, several with commas."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -52,6 +55,8 @@ def complete(parser: argparse.ArgumentParser) -> None:
     for action in _actions(parser):
         if action.dest in COMPLETED:
             action.completer = _completer(COMPLETED[action.dest])  # type: ignore[attr-defined]
+        if action.dest in WORDS:
+            action.completer = _going_on(WORDS[action.dest], ",")  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
 
 
@@ -67,11 +72,20 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
 def _completer(kinds: tuple[str, ...]) -> Callable[..., list[str]]:
     """The names that go on with what is typed; parts before the last `+` stay."""
 
-    def names(prefix: str, **_: Any) -> list[str]:
-        head, plus, last = prefix.rpartition("+")
-        return [f"{head}{plus}{name}" for name in sorted(_names(kinds)) if name.startswith(last)]
+    def names(prefix: str, **more: Any) -> list[str]:
+        return _going_on(sorted(_names(kinds)), "+")(prefix, **more)
 
     return names
+
+
+def _going_on(words: Sequence[str], mark: str) -> Callable[..., list[str]]:
+    """The words that go on with what is typed after the last mark."""
+
+    def going_on(prefix: str, **_: Any) -> list[str]:
+        head, between, last = prefix.rpartition(mark)
+        return [f"{head}{between}{word}" for word in words if word.startswith(last)]
+
+    return going_on
 
 
 def _names(kinds: tuple[str, ...]) -> set[str]:

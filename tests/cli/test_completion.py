@@ -33,6 +33,8 @@ def completions(line: str, tmp_path: Path) -> set[str]:
         ("bench run --attack dl", {"dlg"}),
         ("bench run --data", {"--data-dir", "--dataset"}),
         ("bench show kmn", {"kmnist"}),
+        ("bench run --party server,cl", {"server,client"}),
+        ("bench run --form ", {"paper", "adaptive"}),
         ("bench suite run hetero", {"heterogeneous"}),
         ("bench completion f", {"fish"}),
     ],
