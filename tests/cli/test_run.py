@@ -89,11 +89,13 @@ def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 LOUD = """
+import os
 import fedarena as fa
 
 @fa.rule("loud")
 def loud(x, f):
     print("hello from the rule")
+    os.system("echo hello from below")
     return x.mean(0)
 """
 
@@ -107,6 +109,7 @@ def test_what_methods_print_is_not_on_stdout(tmp_path: Path, jobs: str) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["records"]
     assert "hello from the rule" in done.stderr
+    assert "hello from below" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["list", "show dbcl", "list attack --json"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -15,12 +16,34 @@ _stdout: list[TextIO] = []
 @contextmanager
 def json_alone() -> Iterator[None]:
     """Within it `print_json` alone writes to stdout."""
-    _stdout.append(sys.stdout)
+    with _own_stdout() as out:
+        _stdout.append(out)
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:
+            _stdout.pop()
+
+
+@contextmanager
+def _own_stdout() -> Iterator[TextIO]:
+    """A stream to stdout; descriptor 1, to which other languages and other processes write, is stderr meanwhile."""
     try:
-        with redirect_stdout(sys.stderr):
-            yield
+        os.fstat(2)
+        copy = os.dup(1) if sys.stdout.fileno() == 1 else None
+    except (OSError, ValueError):  # a stream of a test or a notebook, or one that is closed
+        copy = None
+    if copy is None:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    try:
+        with open(copy, "w", encoding=sys.stdout.encoding, errors="replace", closefd=False) as out:
+            yield out
     finally:
-        _stdout.pop()
+        os.dup2(copy, 1)
+        os.close(copy)
 
 
 def print_json(content: Any, indent: int = 2) -> int:
