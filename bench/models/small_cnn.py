@@ -1,12 +1,13 @@
 """A small CNN: 3x3 convolutions of stride 2 with a ReLU each, then dense layers.
 
 Strides stand in place of pooling (Springenberg et al. 2015, Striving for Simplicity), since max pooling takes a CPU
-longer than these convolutions.
+longer than these convolutions. With the option `block` a malicious server has put two dense layers in front of them.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from math import prod
 
 from torch import nn
 
@@ -27,4 +28,17 @@ class SmallCNN(Architecture):
         image_shape("cnn", shape, smallest=2 ** len(o.channels))
         convolutions = [Convolution(c, kernel=3, padding=1, stride=2, pooled=False) for c in o.channels]
         layers = conv_net(shape, convolutions, o.widths, n_classes, o.norm).named_children()
-        return blank(lambda: nn.Sequential(OrderedDict([*front.items(), *layers])))
+        block = dense_block(shape, o.block) if o.block else {}
+        return blank(lambda: nn.Sequential(OrderedDict([*front.items(), *block.items(), *layers])))
+
+
+def dense_block(shape: tuple[int, ...], units: int) -> dict[str, nn.Module]:
+    """Two dense layers from pixels to pixels, the block of Robbing the Fed (Fowl et al. 2022, Figure 2)."""
+    pixels = prod(shape)
+    return {
+        "block_flatten": nn.Flatten(),
+        "block1": nn.Linear(pixels, units),
+        "block_act": nn.ReLU(),
+        "block2": nn.Linear(units, pixels),
+        "block_shape": nn.Unflatten(1, shape),
+    }

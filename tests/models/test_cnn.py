@@ -37,6 +37,14 @@ def test_a_norm_of_the_small_cnn_stands_before_each_relu() -> None:
     ] * 2
 
 
+def test_a_block_of_the_small_cnn_goes_from_pixels_to_pixels() -> None:
+    plain, blocked = make((3, 8, 8), "cnn", 10), make((3, 8, 8), "cnn", 10, block="20")
+    assert [type(m) for m in blocked.children()][1:6] == [nn.Flatten, nn.Linear, nn.ReLU, nn.Linear, nn.Unflatten]
+    added = sum(p.numel() for p in blocked.parameters()) - sum(p.numel() for p in plain.parameters())
+    assert added == dense(192, 20) + dense(20, 192)
+    assert blocked(torch.rand(2, 3, 8, 8)).shape == (2, 10)
+
+
 @pytest.mark.parametrize(
     ("shape", "options", "convolutions", "layers"),
     [

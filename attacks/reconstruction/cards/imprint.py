@@ -25,8 +25,8 @@ CARD = Card(
     url="https://arxiv.org/abs/2110.13057",
     equations="Section 3, Equations 3 to 6",
     departures=(
-        "The first layers of the model at hand are set; the paper inserts a block of its own before it. A model that "
-        "begins with a convolution is n/a.",
+        "The first layers of the model at hand are set, where they are dense. The paper inserts a block of its own in "
+        "front of a convolutional network, which `--model cnn --set model.block=512` has.",
         "Thresholds are quantiles of the attacker's own samples; the paper takes those of an assumed distribution.",
         "Labels of more than 16 samples are not put in order: which sample has which label is then left open.",
         "Behind a protocol the ratio is affine in the sample; the map is found by playing the protocol (as analytic).",
@@ -35,7 +35,7 @@ CARD = Card(
     "tests/attacks/reconstruction/test_imprint.py",
     facts=(
         ("reads", "what clients answer to a model whose first layers it has set"),
-        ("model", "two dense layers with biases at the beginning, such as mlp; else n/a"),
+        ("model", "two dense layers with biases at the beginning: mlp, or cnn with a block; else n/a"),
         ("knows", "half of the held-out data, for its thresholds"),
     ),
     usual=(("model", "mlp"), ("lr", "0.05"), ("batch-size", "8")),

@@ -138,10 +138,12 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
     if seen_of_probe.shape == probe.shape and _off(seen_of_probe, probe) <= EXACT:
         return Affine(None, torch.zeros_like(probe))
     with torch.no_grad():
-        dark = ratio(play(view, seen, layer, torch.zeros_like(probe)))
-        pixels = torch.eye(len(probe)).to(probe)
+        start, of_start = torch.zeros_like(probe), ratio(play(view, seen, layer, torch.zeros_like(probe)))
+        if not bool(torch.isfinite(of_start).all()):  # no unit is active for a dark image, and some are for the probe
+            start, of_start = probe, seen_of_probe
         many = vmap(lambda x: ratio(play(view, seen, layer, x)), chunk_size=PLAYS)
-        shown = Affine((many(pixels) - dark).T, dark)
+        matrix = (many(start + torch.eye(len(probe)).to(probe)) - of_start).T
+        shown = Affine(matrix, of_start - matrix @ start)
     if not _off(shown(probe), seen_of_probe) <= EXACT:
         return "what the first layer shows is not affine in a sample, by playing the protocol"
     return shown

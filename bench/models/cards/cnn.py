@@ -18,6 +18,12 @@ class Options:
     std: float = option(0.25, "divides every pixel", above=0)
     init: str = init_option("default")
     norm: str = norm_option("none", listed=False)
+    block: int = option(
+        0,
+        "units of a dense block in front, from pixels to pixels, as a malicious server inserts it; 0: none",
+        low=0,
+        listed=False,
+    )
 
 
 CARD = Card(

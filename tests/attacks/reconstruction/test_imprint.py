@@ -41,6 +41,13 @@ def test_samples_alone_in_their_bins_come_back_exactly(defense: str, clients: in
         assert bool((off[shared] > EXACT).all())
 
 
+def test_a_block_in_front_of_a_convolutional_network_is_read_as_well() -> None:
+    made = {"model": "cnn", "model_options": {"block": "128"}, "clients": 4}
+    challenge = malicious.challenge("imprint", "pairwise-masks", **made)
+    off = torch.cat(malicious.errors(malicious.answer("imprint", challenge), challenge))
+    assert float((off < EXACT).float().mean()) > 0.4
+
+
 def exact(attack: str, party: Party) -> float:
     """The share of batches of 16 behind 64 units that comes back exactly."""
     challenge = malicious.challenge(attack, batch_size=16, model_options={"widths": "64"}, party=party)
