@@ -159,6 +159,11 @@ class Dataset(ShortRepr):
         if (x.ndim, x.dtype.name) not in ((4, "uint8"), (4, "float32"), (2, "float32")):
             expected = "uint8 or float32 [N, C, H, W], or float32 [N, D]"
             raise UserError(f"{where} is {x.dtype} {list(x.shape)}, expected {expected}")
+        if x.ndim == 4 and x.shape[-1] in CHANNELS and x.shape[1] not in CHANNELS:
+            raise UserError(
+                f"{where} is {x.dtype} {list(x.shape)}, with channels last, expected [N, C, H, W]: "
+                "np.moveaxis(x, -1, 1)"
+            )
         if x.dtype == np.float32 and not np.isfinite(x).all():
             raise UserError(f"{where} holds values that are not finite")
         if x.size and not 0 <= x.min() <= x.max() <= self.scale:
@@ -174,6 +179,8 @@ class Dataset(ShortRepr):
             raise UserError(f"{where} holds numbers from {y.min():g} to {y.max():g}, expected 0 to 1")
 
 
+CHANNELS = (1, 3)
+"""Channels of grey images and of coloured ones."""
 TEST_SHARE = 0.2
 SPLIT_SEED = 0
 

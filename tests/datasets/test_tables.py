@@ -143,6 +143,10 @@ REGRESSION = {"x_train": ROWS, "y_train": NUMBERS, "x_test": ROWS, "y_test": NUM
     [
         ({"x_train": ROWS.astype(np.uint8)}, "x_train is uint8 [4, 3], expected uint8 or float32 [N, C, H, W], or"),
         ({"x_train": ROWS.astype(np.float64)}, "x_train is float64"),
+        (
+            {"x_train": np.zeros((4, 8, 9, 3), np.float32)},
+            "[4, 8, 9, 3], with channels last, expected [N, C, H, W]: np",
+        ),
         ({"x_test": ROWS[:, :2]}, "differ in shape: [3] and [2]"),
         ({"x_test": ROWS * 2.5}, "x_test holds values from 1.25 to 1.25, expected 0 to 1"),
         ({"x_train": -ROWS}, "x_train holds values from -0.5 to -0.5, expected 0 to 1"),
