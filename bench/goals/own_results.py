@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fedarena.contracts.inference import Scores
+from fedarena.contracts.inference import Reconstruction, Scores
 from fedarena.core import given
 from fedarena.core.binomial import share_ends
 from fedarena.core.errors import UserError
@@ -18,11 +18,12 @@ SMALLEST = 7
 """The least height and width of images that have an SSIM."""
 
 
-def reconstruction(guess: Numbers, truth: Numbers, others: Numbers | None = None) -> dict[str, float]:
+def reconstruction(guess: Numbers | Reconstruction, truth: Numbers, others: Numbers | None = None) -> dict[str, float]:
     """How near guessed images come to the true ones, in whatever order they are.
 
     Args:
-        guess: [m, …]; clipped to [0, 1] first. truth: [n, …] in [0, 1], images [n, channels, height, width] or rows.
+        guess: [m, …], or what `fa.invert` returns; clipped to [0, 1] first.
+        truth: [n, …] in [0, 1], images [n, channels, height, width] or rows.
         others: real samples [k, …] that are none of the true ones, such as held-out ones.
 
     Returns:
@@ -33,7 +34,7 @@ def reconstruction(guess: Numbers, truth: Numbers, others: Numbers | None = None
     Raises:
         UserError: shapes that differ, nothing to compare, values that are not finite, or real samples outside [0, 1].
     """
-    x, y = _floats(guess, "guess"), _samples(truth, "truth")
+    x, y = _floats(guess.images if isinstance(guess, Reconstruction) else guess, "guess"), _samples(truth, "truth")
     if x.shape[1:] != y.shape[1:]:
         raise UserError(f"guess has samples of shape {list(x.shape[1:])}, allowed: {list(y.shape[1:])}, as truth has")
     nearest = images.valid(matched(x, y))
@@ -79,8 +80,12 @@ def membership(scores: Numbers, members: Numbers) -> dict[str, float]:
 
 def _floats(samples: Numbers, name: str) -> Tensor:
     x = given.numbers(name, samples).cpu().double()
-    if x.dim() < 2 or not x.numel():
-        raise UserError(f"{name} has the shape {list(x.shape)}, allowed: [n, …] with sizes of at least 1")
+    last = x.dim() == 4 and x.shape[-1] in (1, 3) and x.shape[1] not in (1, 3)
+    if x.dim() not in (2, 4) or not x.numel() or last:
+        raise UserError(
+            f"{name} has the shape {list(x.shape)}, allowed: images [n, channels, height, width] (one image is "
+            "x[None]) or rows [n, d], with sizes of at least 1"
+        )
     return x
 
 

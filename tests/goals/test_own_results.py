@@ -52,6 +52,8 @@ def test_membership_is_scikit_learn_s_area() -> None:
         (lambda: fa.metrics.reconstruction(TRUTH[:, :, :4], TRUTH), r"shape \[1, 4, 8\], allowed: \[1, 8, 8\]"),
         (lambda: fa.metrics.reconstruction(TRUTH, TRUTH * 3), "outside"),
         (lambda: fa.metrics.reconstruction([], TRUTH), "guess has the shape"),
+        (lambda: fa.metrics.reconstruction(TRUTH[0], TRUTH[0]), r"shape \[1, 8, 8\], allowed: images \[n, channels"),
+        (lambda: fa.metrics.reconstruction(np.moveaxis(TRUTH, 1, -1), TRUTH), r"shape \[\d+, 8, 8, 1\], allowed"),
         (lambda: fa.metrics.reconstruction(TRUTH, TRUTH, OTHERS[:, :, 1:]), "others have samples"),
         (lambda: fa.metrics.reconstruction(TRUTH * np.nan, TRUTH), "guess: values that are not finite"),
         (lambda: fa.metrics.reconstruction(TRUTH, TRUTH * np.nan), "truth: values that are not finite"),
