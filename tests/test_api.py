@@ -306,7 +306,7 @@ def test_boards_are_compared_as_the_gate_does() -> None:
     assert "cell" in set(frame.loc[frame["outcome"] == "loss", "group"])
     assert worse.verdict in worse._repr_html_()
     assert fa.compare(new, base, losses_only=True).passed
-    with pytest.raises(fa.UserError, match="false-alarm"):
+    with pytest.raises(fa.UserError, match="option 'false_alarm' is '3'"):
         fa.compare(base, new, false_alarm=3)
 
 

@@ -69,7 +69,9 @@ def _in_python(message: str) -> str:
     message = re.sub(r"^unrecognized arguments: --([^=;]*)(=[^;]*)?", r"option '\1' is unknown", message)
     message = re.sub(r"^argument --([\w-]+): expected one argument", r"option '\1' is True, allowed: a value", message)
     message = message.replace("it is --set ", "it is ").replace("=VALUE", "")
-    return re.sub(r"(option '|--)([\w-]+)", lambda m: m[1].replace("--", "") + m[2].replace("-", "_"), message)
+    return re.sub(
+        r"(option '|--)([\w-]+)", lambda m: m[1].replace("--", "") + m[2].lstrip("-").replace("-", "_"), message
+    )
 
 
 def _text(value: Any) -> str:

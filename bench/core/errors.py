@@ -42,10 +42,13 @@ def describe(error: Exception) -> str:
     The place is the innermost line of a method of the user's own or of another package; without one it is the innermost
     line of all.
     """
-    if isinstance(error, ToldByProcess | UserError):  # its message says where, if that matters
+    if isinstance(error, ToldByProcess):
         return str(error)
+    line = line_of_method(error)
+    if isinstance(error, UserError):  # its message says where, unless a method passed it on
+        return f"{error} (in {line})" if line else str(error)
     text = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {text} (in {line_of_method(error) or _place(*_places(error)[-1])})"
+    return f"{type(error).__name__}: {text} (in {line or _place(*_places(error)[-1])})"
 
 
 def line_of_method(error: BaseException) -> str:

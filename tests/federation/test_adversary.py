@@ -11,6 +11,7 @@ import torch
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core import registry
+from fedarena.core.errors import UnusableAnswer
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
@@ -242,7 +243,7 @@ class Infinite(Poisoning):
 
 
 def test_what_is_no_upload_is_refused() -> None:
-    with pytest.raises(ValueError, match="an upload of 2 clients is"):
+    with pytest.raises(UnusableAnswer, match="an upload of 2 clients is"):
         play(Misshapen)
 
 

@@ -153,10 +153,10 @@ def test_samples_that_were_nowhere_are_told_from_nobody(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ([], "ValueError: scores for 0 of 8 observations"),
+        ([], "returned a list of 0 (), allowed: a list of 8 Scores"),
         ([Scores(torch.zeros(3))] * 8, "ValueError: scores of shape (3,) for 8 candidates"),
-        ([Labels(torch.zeros(4))] * 8, "ValueError"),
-        (None, "TypeError"),
+        ([Labels(torch.zeros(4))] * 8, "returned a list of 8 (a Labels), allowed: a list of 8 Scores"),
+        (None, "returned None, allowed: a list of 8 Scores"),
     ],
 )
 def test_an_answer_that_cannot_be_judged_is_a_failed_record(
@@ -167,7 +167,7 @@ def test_an_answer_that_cannot_be_judged_is_a_failed_record(
     monkeypatch.setattr(Compare, "run", lambda self, view, rng, progress: answer)
     made = server("joint-membership")
     assert made["status"] == "failed"
-    assert made["reason"].startswith(said)
+    assert said in made["reason"]
     assert made["scores"] == {}
 
 

@@ -83,5 +83,5 @@ def test_a_record_s_command_says_which_rounds_were_read(wanted: bool) -> None:
 
 @pytest.mark.parametrize("attack", ["sign-flip", "membership-inference", "property-inference"])
 def test_an_attack_on_no_single_uploads_refuses_it(attack: str) -> None:
-    with pytest.raises(UserError, match=f"option 'other-rounds' is given, but {attack} attacks no single uploads"):
+    with pytest.raises(UserError, match=f"option 'other_rounds' is given, but {attack} attacks no single uploads"):
         fa.run("median", attack, other_rounds=True, rounds=2)

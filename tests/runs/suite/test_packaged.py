@@ -32,8 +32,9 @@ def parts(matrix: Matrix, kind: str) -> set[str]:
     return {card.name for text in texts for card in cards(text)}
 
 
-def axis_of(attack: str) -> str:
-    return goals.recorded(compose.attack_cards(attack)[0].goal).axis
+def is_after_data(attack: str) -> bool:
+    goal = compose.attack_cards(attack)[0].goal
+    return goal != "poisoning" and goals.recorded(goal).of_data
 
 
 @pytest.mark.parametrize(("kind", "name"), METHODS)
@@ -62,7 +63,7 @@ def test_privacy_is_attacked_on_each_federation_that_counts_as_utility(name: str
     """Else a defense could send nothing where it is attacked, and be useful elsewhere."""
     suite = load(name)
     counting = [m for m in suite.matrices if m.counts]
-    private = {m.problem for m in counting for a in m.attacks if axis_of(a) == "privacy"}
+    private = {m.problem for m in counting for a in m.attacks if is_after_data(a)}
     assert {m.problem for m in counting if suite.problems[m.problem].utility} <= private
 
 
