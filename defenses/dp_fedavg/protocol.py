@@ -37,6 +37,9 @@ LARGE_DELTA = (
     "one client keeps this promise too"
 )
 """The warning about a δ that protects nobody."""
+WITHOUT_PROMISE = 0.1
+NO_PROMISE = "δ = {delta:.2g}: with this probability nothing is promised; more clients make it smaller"
+"""The δ above which this is said."""
 
 
 class DPFedAvg(ChangedUpload):
@@ -135,6 +138,7 @@ class DPFedAvg(ChangedUpload):
     def warnings(self, verdicts: Sequence[Tensors]) -> tuple[str, ...]:
         """As inherited, and that δ is too large to protect a client."""
         inherited, clients = super().warnings(verdicts), len(self.task.sizes)
-        if not self.multiplier or self.delta * clients < 1:
+        if not self.multiplier:
             return inherited
-        return (*inherited, LARGE_DELTA.format(delta=self.delta, clients=clients))
+        told = [LARGE_DELTA] * (self.delta * clients >= 1) + [NO_PROMISE] * (self.delta > WITHOUT_PROMISE)
+        return (*inherited, *(text.format(delta=self.delta, clients=clients) for text in told[:1]))

@@ -132,4 +132,5 @@ def test_a_rule_is_refused() -> None:
 
 def test_a_delta_that_protects_nobody_is_a_warning() -> None:
     assert any("δ = 0.4 is 1/3 or more" in text for text in defense(delta=0.4).warnings([]))
+    assert any("δ = 0.3: with this probability nothing is promised" in text for text in defense().warnings([]))
     assert not any("δ" in text for text in (*defense(delta=0.1).warnings([]), *defense(epsilon=None).warnings([])))
