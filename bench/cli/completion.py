@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from fedarena.core import registry
@@ -54,9 +55,10 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
     for action in _actions(parser):
         if action.dest in COMPLETED:
-            action.completer = _completer(COMPLETED[action.dest])  # type: ignore[attr-defined]
+            kinds = COMPLETED[action.dest]
+            action.completer = _going_on(partial(_names, kinds), "+")  # type: ignore[attr-defined]
         if action.dest in WORDS:
-            action.completer = _going_on(WORDS[action.dest], ",")  # type: ignore[attr-defined]
+            action.completer = _going_on(partial(list, WORDS[action.dest]), ",")  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
 
 
@@ -69,29 +71,20 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from _actions(command)
 
 
-def _completer(kinds: tuple[str, ...]) -> Callable[..., list[str]]:
-    """The names that go on with what is typed; parts before the last `+` stay."""
-
-    def names(prefix: str, **more: Any) -> list[str]:
-        return _going_on(sorted(_names(kinds)), "+")(prefix, **more)
-
-    return names
-
-
-def _going_on(words: Sequence[str], mark: str) -> Callable[..., list[str]]:
-    """The words that go on with what is typed after the last mark."""
+def _going_on(words: Callable[[], Sequence[str]], mark: str) -> Callable[..., list[str]]:
+    """The words that go on with what is typed after the last mark; what is before it stays."""
 
     def going_on(prefix: str, **_: Any) -> list[str]:
         head, between, last = prefix.rpartition(mark)
-        return [f"{head}{between}{word}" for word in words if word.startswith(last)]
+        return [f"{head}{between}{word}" for word in words() if word.startswith(last)]
 
     return going_on
 
 
-def _names(kinds: tuple[str, ...]) -> set[str]:
+def _names(kinds: tuple[str, ...]) -> list[str]:
     if SUITE in kinds:
         from fedarena.runs.suite import suite
 
-        return set(suite.names())
+        return suite.names()
     methods = registry.registries()
-    return {name for kind, some in methods.items() if kind in kinds or ANY in kinds for name in some.names()}
+    return sorted({name for kind, some in methods.items() if kind in kinds or ANY in kinds for name in some.names()})

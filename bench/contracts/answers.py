@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from fedarena.core.errors import UnusableAnswer, type_of
-from fedarena.core.tensors import Tensors, kind_of
+from fedarena.core.tensors import Tensors, is_plain, kind_of
 
 Contents = Mapping[str, Sequence[int | None]]
 """Field of an answer → the shape of its tensor; None: any length."""
@@ -28,7 +28,7 @@ def accepted(answer: Any, one: type[Any], count: int | None, contents: Contents,
     shapes = ", ".join(f"{name} a tensor {_shape(shape)}" for name, shape in contents.items())
     allowed = (one.__name__ if count is None else f"a list of {count} {one.__name__}") + (shapes and f" with {shapes}")
     parts = [answer] if count is None else list(answer) if isinstance(answer, list | tuple) else None
-    if parts is None or any(not isinstance(part, one) for part in parts) or len(parts) != (count or len(parts)):
+    if parts is None or any(not isinstance(part, one) for part in parts) or count not in (None, len(parts)):
         told = type_of(answer)
         if parts is not None and count is not None:
             told = f"a list of {len(parts)} ({', '.join(dict.fromkeys(map(type_of, parts)))})"
@@ -36,7 +36,7 @@ def accepted(answer: Any, one: type[Any], count: int | None, contents: Contents,
     for part in parts:
         for name, shape in contents.items():
             value = getattr(part, name)
-            if not _is_real(value) or not _fits(value, shape):
+            if not is_plain(value) or not _fits(value, shape):
                 raise UnusableAnswer(f"{place} returned {kind_of(value)} as {name}, allowed: {allowed}")
     plain = [_plain(part) for part in parts]
     return plain[0] if count is None else plain
@@ -47,10 +47,6 @@ def require_same_shapes(values: Tensors, like: Tensors, place: str) -> None:
     returned, wanted = ({name: list(t.shape) for name, t in tensors.items()} for tensors in (values, like))
     if returned != wanted:
         raise UnusableAnswer(f"{place} returned {returned}, allowed: {wanted}")
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Tensor) and not value.is_complex() and not value.is_meta and not value.is_sparse
 
 
 def _fits(value: Tensor, shape: Sequence[int | None]) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core.errors import UserError, type_of
-from fedarena.core.tensors import kind_of
+from fedarena.core.tensors import is_plain, kind_of
 
 Numbers = Tensor | npt.NDArray[Any] | Sequence[Any]
 """A tensor, an array, or nested lists of numbers."""
@@ -59,7 +59,7 @@ def numbers(name: str, given: Numbers, *, finite: bool = True) -> Tensor:
         raise UserError(f"{name}: no numbers of one shape, allowed: an array, a tensor or lists of numbers") from None
     if values.is_complex():
         raise UserError(f"{name}: complex numbers, allowed: real ones")
-    if values.layout != torch.strided or values.is_meta or values.is_quantized:
+    if not is_plain(values):
         raise UserError(f"{name}: {kind_of(values)}, allowed: a dense tensor of numbers")
     values = values.resolve_neg()
     if finite and not bool(torch.isfinite(values).all()):

@@ -183,10 +183,16 @@ def are_tensors(values: Iterable[Any]) -> bool:
     return all(isinstance(value, Tensor) for value in values)
 
 
+def is_plain(value: Any) -> bool:
+    """Whether it is a dense tensor that holds real numbers."""
+    if not isinstance(value, Tensor) or value.layout != torch.strided:
+        return False
+    return not (value.is_meta or value.is_quantized or value.is_complex())
+
+
 def plain_like(value: Any, like: Tensor) -> Tensor | None:
     """A tensor of real numbers in the precision of another one of this shape; None where it is none."""
-    fits = isinstance(value, Tensor) and value.shape == like.shape and value.layout == torch.strided
-    return value.to(like) if fits and not value.is_meta and not value.is_complex() else None
+    return value.to(like) if is_plain(value) and value.shape == like.shape else None
 
 
 def kind_of(value: Any) -> str:

@@ -12,8 +12,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from fedarena.core.errors import UserError
-from fedarena.defenses.dp_sgd.accountant import LARGEST_NOISE, TOLERANCE, replace_one_fixed
+from fedarena.defenses.dp_sgd.accountant import replace_one_fixed, smallest
 
 
 @lru_cache(maxsize=1024)
@@ -36,15 +35,5 @@ def multiplier(target: float, delta: float, drawn: int, clients: int, rounds: in
     Raises:
         UserError: a target that needs more noise than is ever added.
     """
-    low, high = 0.0, 1.0
-    while epsilon(high, delta, drawn, clients, rounds) > target:
-        low, high = high, 2 * high
-        if high > LARGEST_NOISE:
-            least = epsilon(LARGEST_NOISE, delta, drawn, clients, rounds)
-            raise UserError(
-                f"option 'epsilon' is {target:g}, allowed with {rounds} rounds and δ = {delta:.2g}: {least:.2g} or more"
-            )
-    while high - low > TOLERANCE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if epsilon(middle, delta, drawn, clients, rounds) > target else (low, middle)
-    return high
+    where = f"{rounds} rounds and δ = {delta:.2g}"
+    return smallest(lambda z: epsilon(z, delta, drawn, clients, rounds), target, where)

@@ -147,11 +147,7 @@ def noise(target: float, delta: float, rate: float, rounds: int) -> float:
     Raises:
         UserError: a target that the orders do not reach.
     """
-    low, high = _bracket(epsilon, target, delta, rate, rounds, "renyi")
-    while high - low > TOLERANCE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if epsilon(middle, delta, rate, rounds) > target else (low, middle)
-    return high
+    return smallest(lambda s: epsilon(s, delta, rate, rounds), target, _where("accounting=renyi", delta, rounds))
 
 
 @lru_cache(maxsize=1024)
@@ -167,7 +163,8 @@ def noise_tight(target: float, delta: float, rate: float, rounds: int) -> float:
     def excess(sigma: float) -> float:
         return math.log(max(add_remove(sigma, delta, rate, rounds), 1e-3 * target) / target)
 
-    low, high = _bracket(add_remove, target, delta, rate, rounds, "tight")
+    where = _where("accounting=tight", delta, rounds)
+    low, high = _bracket(lambda s: add_remove(s, delta, rate, rounds), target, where)
     low = max(low, high / 2)
     above, under, tries = excess(low), excess(high), 0
     while above <= 0:
@@ -188,25 +185,35 @@ def noise_tight(target: float, delta: float, rate: float, rounds: int) -> float:
     return high
 
 
-def _bracket(
-    bound: Callable[[float, float, float, int], float],
-    target: float,
-    delta: float,
-    rate: float,
-    rounds: int,
-    accounting: str,
-) -> tuple[float, float]:
-    """A σ that misses the target, or 0, and one that reaches it."""
+def smallest(bound: Callable[[float], float], target: float, where: str) -> float:
+    """The smallest noise, to a relative error of 1e-4, whose ε is at most the target.
+
+    Args:
+        bound: ε at a noise. where: what else decides, in the message.
+
+    Raises:
+        UserError: a target that needs more noise than is ever added.
+    """
+    low, high = _bracket(bound, target, where)
+    while high - low > TOLERANCE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if bound(middle) > target else (low, middle)
+    return high
+
+
+def _bracket(bound: Callable[[float], float], target: float, where: str) -> tuple[float, float]:
+    """A noise that misses the target, or 0, and one that reaches it."""
     low, high = 0.0, 1.0
-    while bound(high, delta, rate, rounds) > target:
+    while bound(high) > target:
         low, high = high, 2 * high
         if high > LARGEST_NOISE:
-            least = bound(LARGEST_NOISE, delta, rate, rounds)
-            raise UserError(
-                f"option 'epsilon' is {target:g}, allowed with accounting={accounting}, {rounds} rounds and "
-                f"δ = {delta:.2g}: {least:.2g} or more"
-            )
+            least = bound(LARGEST_NOISE)
+            raise UserError(f"option 'epsilon' is {target:g}, allowed with {where}: {least:.2g} or more")
     return low, high
+
+
+def _where(accounting: str, delta: float, rounds: int) -> str:
+    return f"{accounting}, {rounds} rounds and δ = {delta:.2g}"
 
 
 @lru_cache(maxsize=1024)

@@ -185,10 +185,7 @@ class SilentWhenFew(FedAvg):
         return {name: torch.zeros_like(t) if self.few() else t for name, t in ups.items()}, after
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        if not self.few():
-            return super().direction(state, sent, ups, cohort, rng)
-        assert state.auxiliary is not None
-        return Direction(grad(self.task.loss)(state.params, *state.auxiliary.images()))
+        return (ServerOnly.direction if self.few() else FedAvg.direction)(self, state, sent, ups, cohort, rng)
 
 
 class RandomLabels(FedAvg):
