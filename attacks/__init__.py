@@ -15,6 +15,7 @@ CARDS = {
     "fedmia": "fedarena.attacks.membership.cards.fedmia:CARD",
     "gaussian": "fedarena.attacks.poisoning.cards.gaussian:CARD",
     "gradient-estimate": "fedarena.attacks.estimate.cards.gradient_estimate:CARD",
+    "gradient-ascent": "fedarena.attacks.poisoning.cards.gradient_ascent:CARD",
     "idlg": "fedarena.attacks.reconstruction.cards.idlg:CARD",
     "imprint": "fedarena.attacks.reconstruction.cards.imprint:CARD",
     "inconsistent-models": "fedarena.attacks.reconstruction.cards.inconsistent_models:CARD",

@@ -1,10 +1,11 @@
 """Cells that were to count and do not, each with its reason.
 
 An inference cell is *silent* if the defense gives a party nothing to read of messages that leak, and *misleading* if it
-gives something that does not follow from them (`fedarena.goals.control`). It is *uninformative* if the model that is
-attacked is hardly better than a constant answer: what is read from it, or is not, says nothing about a model that
-learns. A poisoning cell counts only if its attack was tuned, where it can be: a score against an attack that took its
-strength as given says how that default fails.
+gives something that does not follow from them (`fedarena.goals.control`). It is *unexplained* if clients add something
+that nothing accounts for, and *empty* if messages depend on no sample (`fedarena.goals.message_checks`). It is
+*uninformative* if the model that is attacked is hardly better than a constant answer: what is read from it, or is not,
+says nothing about a model that learns. A poisoning cell counts only if its attack was tuned, where it can be: a score
+against an attack that took its strength as given says how that default fails.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from fedarena.board.board import BySeed
 from fedarena.core.text.numbers import Mean, mean, share
 from fedarena.goals.metrics.gain import learned_nothing
 from fedarena.records.schema import Record
+
+OF_MESSAGE: Mapping[str, str] = {"a part": "unexplained", "nothing of samples": "empty"}
+"""What a record says of a message → what its cell is called."""
 
 
 def uninformative(accuracy: BySeed, chance: float) -> str:
@@ -51,5 +55,7 @@ def silent(records: Iterable[Record]) -> str:
     control = next((record["control"] for record in records if "control" in record), None)
     if control is None:
         return ""
+    if (of_message := OF_MESSAGE.get(control["said"])) is not None:
+        return f"{of_message}: {control['outcome']}"
     how = "silent" if control["said"] == "nothing" else "misleading"
     return f"{how}: a control reading of the same messages {control['outcome']}"

@@ -140,7 +140,7 @@ def _observation(
     up = like_parameters(task, upload if fresh is None else fresh)
     gradient = plain_gradient(defense, up, None if fresh is None else up, clients) if _is_model(task, up) else None
     model = now.params if now.params is not None else like_parameters(task, now.down)
-    simulate: Simulator = LikeParameters(task, ThroughProtocol(defense, now.down, clients))
+    simulate: Simulator = LikeParameters(task, ThroughProtocol.of(defense, now, clients))
     if not adaptive:
         if gradient is None or not _is_model(task, model):
             return None

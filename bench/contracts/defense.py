@@ -133,6 +133,10 @@ class Defense(Observable):
     """Why clients cannot send momenta in place of gradients (`Schedule.client_momentum`), after "because".
     Empty: they can, since `client` sends and keeps them (`fedarena.problem.client_steps.momentum`)."""
 
+    undisclosed: ClassVar[str] = ""
+    """What clients draw or remember, keep to themselves, and add to their messages without a guarantee or a declared
+    `noise_std`, after "clients". Empty: there is no such thing. It must not follow from the messages themselves."""
+
     dropout: ClassVar[bool] = False
     """Whether `client` drops the units that its batch says (`Batch.masks`). Others refuse models with dropout."""
 

@@ -74,7 +74,7 @@ def _observation(
     defense = defense.in_round(now.index)
     task, gradient = defense.task, plain_gradient(defense, upload, fresh, clients)
     adaptive = threat.form == "adaptive"
-    through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(task, now.down, clients)
+    through, plain = ThroughProtocol.of(defense, now, clients), PlainGradient(task, now.down, clients)
     return Observation(
         round=now.index,
         clients=clients,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 import torch
 from torch import Tensor
 from torch.func import grad
 
 from fedarena.contracts.defense import Defense
+from fedarena.contracts.public_memory import public_memory
 from fedarena.contracts.transcript import Seen
 from fedarena.core.tensors import Tensors, combine, row, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
@@ -72,17 +74,24 @@ class ThroughProtocol:
         defense: the protocol (its options and the public facts).
         down: the broadcast that the party saw.
         clients: whose upload it is.
+        memory: what each client remembers of earlier rounds, as far as the party can tell.
     """
 
     defense: Defense
     down: Tensors
     clients: tuple[int, ...]
+    memory: Tensors = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, defense: Defense, now: Seen, clients: tuple[int, ...]) -> Self:
+        """The simulator of a round that a party saw, with what is public of the clients' memory."""
+        return cls(defense, now.down, clients, public_memory(defense, now, clients[0]))
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
         task = self.defense.task
         counts = [images_behind(task, c) for c in self.clients]
         ups = [
-            self.defense.client(self.down, as_batch(task, xc, yc), {}, {})[0]
+            self.defense.client(self.down, as_batch(task, xc, yc), self.memory, {})[0]
             for xc, yc in zip(x.split(counts), y.split(counts), strict=True)
         ]
         if len(ups) == 1:

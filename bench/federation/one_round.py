@@ -250,6 +250,9 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
         federation.adversary.batch(client, next(drawn) if batch is None else batch, t)
         for client, batch in zip(clients, prescribed, strict=True)
     ]
+    classes = problem.task.n_classes
+    if classes and any(batch.y.is_floating_point() for batch in batches):  # fast forms take labels of one kind
+        batches = [batch.with_targets(classes) for batch in batches]
     if has_dropout(problem.task.model):
         own = [rng.child("dropout", t, client) for client in clients]
         batches = [with_masks(problem, batch, one) for batch, one in zip(batches, own, strict=True)]

@@ -52,11 +52,17 @@ def control_of(
         return None
     control = replace(finished, control=True)
     said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
-    unlike = [{seen for seen, error in _errors(finished, reading).items() if error > UNLIKE} for reading in said]
+    unlike = [
+        {seen for seen, error in simulation_errors(finished, reading).items() if error > UNLIKE} for reading in said
+    ]
     if not all(unlike):
         return None
     if said:
-        exact = {seen for seen, error in _errors(finished, _observations(control, transcript)).items() if error < EXACT}
+        exact = {
+            seen
+            for seen, error in simulation_errors(finished, _observations(control, transcript)).items()
+            if error < EXACT
+        }
         if not all(others & exact for others in unlike):
             return None
     elif _shown_in_the_other_form(finished, control, transcript):
@@ -80,7 +86,9 @@ def _observations(finished: FinishedRun, transcript: PartyTranscript) -> Sequenc
     return () if isinstance(readings, NotApplicable) or not readings else readings[0].observations
 
 
-def _errors(finished: FinishedRun, reading: Sequence[Observation]) -> dict[tuple[int, tuple[int, ...]], float]:
+def simulation_errors(
+    finished: FinishedRun, reading: Sequence[Observation]
+) -> dict[tuple[int, tuple[int, ...]], float]:
     """By round and clients, how far what the true samples would give is from what was seen.
 
     Rounds are left out whose clients drew their samples by chance, and not as many as the party expects.

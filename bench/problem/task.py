@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy, deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -125,7 +125,8 @@ class Batch:
 
     Attributes:
         x: inputs [steps, b, *input_shape]; stacked over clients [clients, steps, b, ...].
-        y: classes [steps, b] (int64), or probabilities [steps, b, n_classes].
+        y: classes [steps, b] (int64), or probabilities [steps, b, n_classes]. An attacker's need not be probabilities:
+            the loss is linear in them (cross-entropy), or a distance from them.
         masks: what dropout makes of the samples, by buffer [steps, b, ...] (`fedarena.models.dropout`); {}: none.
     """
 
@@ -141,6 +142,12 @@ class Batch:
     def nbytes(self) -> int:
         """Bytes of all tensors."""
         return nbytes({"x": self.x, "y": self.y, **self.masks})
+
+    def with_targets(self, n_classes: int) -> Batch:
+        """The same with labels as probabilities [steps, b, n_classes]."""
+        if self.y.is_floating_point():
+            return self
+        return replace(self, y=torch.nn.functional.one_hot(self.y, n_classes).to(self.x))
 
     def images(self) -> tuple[Tensor, Tensor]:
         """All samples of one client without the step axis: [steps·b, ...]."""

@@ -204,10 +204,12 @@ class Tuned(TypedDict, total=False):
 class Control(TypedDict):
     """What the control reading of the same messages leaks (`fedarena.goals.control`)."""
 
-    said: Literal["nothing", "something else"]
-    """What the defense gives the party to read: no reading, or one that has nothing to do with its messages."""
+    said: Literal["nothing", "something else", "a part", "nothing of samples"]
+    """What the defense gives the party to read: no reading, one that has nothing to do with its messages, one that
+    leaves out what clients add and nobody accounts for, or messages that do not depend on samples
+    (`fedarena.goals.message_checks`)."""
     outcome: str
-    """What came of the attack on the control reading, as "leaks labels"; or that the attack broke."""
+    """What came of the attack on the control reading, as "leaks labels"; that the attack broke; or what is left out."""
     finding: str
     """How much leaks, beside what a guess reaches; or the error."""
     metrics: dict[str, float]

@@ -67,6 +67,7 @@ def defense(name: str, title: str = "", **card: Any) -> Decorator:
 
     class Short(_Short, FedAvg):
         clients = Defense.clients
+        undisclosed = "draw the noise that the function gets, and the server takes the mean of what they send"
 
         def draw(self, rng: Rng) -> Tensors:
             if self.parameters < 2:

@@ -30,6 +30,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
 from fedarena.goals.control import control_of, with_control, with_failed_control
 from fedarena.goals.inference_goal import InferenceGoal
+from fedarena.goals.message_checks import message_check
 from fedarena.goals.metrics.gain import gain, unfederated
 from fedarena.goals.metrics.reconstruction import only_finite
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord, SilentRecord
@@ -207,6 +208,7 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader, watch: W
         challenges = goal.challenges(finished, transcript, reader.attack)
         given = [] if isinstance(challenges, NotApplicable) else challenges
         control = control_of(goal, finished, transcript, reader.attack, given)
+        check = message_check(goal, finished, transcript, given)
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return [complete("failed", describe(error))]
     if isinstance(challenges, NotApplicable):
@@ -219,6 +221,8 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader, watch: W
             prepared.append(complete("n/a", challenge.reason))
             continue
         record = record_of(finished, threat, challenge.reading, status, reason, only_finite(challenge.metrics))
+        if check is not None:
+            record["control"] = check
         prepared.append(OpenRecord(finished.spec, threat, challenge, record))
     return [_beside(one, control) for one in prepared or [complete("n/a", "the defense gives no reading")]]
 

@@ -75,7 +75,7 @@ def _from_upload(defense: Defense, wire: DBCLWire, threat: Threat, now: Seen) ->
     gradient = per_step(defense, wire.expand(up, sketches), clients)
     params = now.params if now.params is not None else wire.expand(sketched, sketches)
     adaptive = threat.form == "adaptive"
-    through, plain = ThroughProtocol(defense, now.down, clients), PlainGradient(defense.task, params, clients)
+    through, plain = ThroughProtocol.of(defense, now, clients), PlainGradient(defense.task, params, clients)
     return Observation(
         round=now.index,
         clients=clients,
@@ -151,7 +151,7 @@ def _through_protocol(
         clients=others,
         images=sum(images_behind(defense.task, c) for c in others),
         target=without_own(total, now.own_up, defense.mean_weights, now, threat),
-        simulate=ThroughProtocol(defense, now.down, others),
+        simulate=ThroughProtocol.of(defense, now, others),
         output_bias=defense.task.output_bias,
         estimate=hidden_update(wire, now, moves),
         estimate_of=UPDATE,

@@ -44,6 +44,7 @@ class FedZO(FedAvg):
     """
 
     options: Options
+    undisclosed = "estimate gradients along random directions of their own"
     no_momentum = "its clients keep nothing between rounds (Algorithm 1)"
     dropout = False
 

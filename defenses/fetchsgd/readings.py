@@ -49,7 +49,7 @@ def _observation(defense: Defense, threat: Threat, now: Seen) -> Observation:
         clients=clients,
         images=sum(images_behind(task, c) for c in clients),
         target=upload if adaptive else gradient,
-        simulate=ThroughProtocol(defense, now.down, clients) if adaptive else PlainGradient(task, params, clients),
+        simulate=ThroughProtocol.of(defense, now, clients) if adaptive else PlainGradient(task, params, clients),
         output_bias=None if adaptive else task.output_bias,
         estimate=gradient,
         estimate_of=GRADIENT,

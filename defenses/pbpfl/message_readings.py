@@ -82,7 +82,7 @@ def under_its_mask(defense: Defense, wire: PBPFLWire, threat: Threat, now: Seen)
     """β of one message, and how much noise is on it."""
     assert defense.secure is not None
     message = _message(defense, wire, threat, now)
-    simulate = HiddenBeta(ThroughProtocol(defense, now.down, (message.client,)), wire.additive)
+    simulate = HiddenBeta(ThroughProtocol.of(defense, now, (message.client,)), wire.additive)
     target = hidden_beta(message.upload, wire.additive)
     beta = observation(defense.task, wire, now, (message.client,), target=target, simulate=simulate)
     return replace(beta, noise_std=message.factor * defense.secure.spread)
@@ -119,7 +119,7 @@ def upload_differences(up: Tensors, output: Sequence[str]) -> Tensors:
 def shared_mask(defense: Defense, wire: PBPFLWire, threat: Threat, seen: Mapping[int, Seen], now: Seen) -> Observation:
     """The differences that the mask leaves in clear, and the gradient of the output layer that follows from them."""
     message = _message(defense, wire, threat, now)
-    simulate = UploadDifferences(ThroughProtocol(defense, now.down, (message.client,)), wire.additive)
+    simulate = UploadDifferences(ThroughProtocol.of(defense, now, (message.client,)), wire.additive)
     target = upload_differences(message.upload, wire.additive)
     gamma, _ = coefficients(defense, wire, threat, seen, now)
     plain = {name: target[GRADIENT + name] - gamma * target[SIGMA + name] for name in wire.additive}

@@ -120,7 +120,7 @@ def _through_the_step(
     clients, up = uploads_seen(now, threat)
     bias, server = defense.task.output_bias, threat.party == "server"
     gamma, v = coefficients(defense, wire, threat, seen, now)
-    unscaled = Unmixed(ThroughProtocol(defense, now.down, clients), gamma, v)
+    unscaled = Unmixed(ThroughProtocol.of(defense, now, clients), gamma, v)
     parts = unscaled.unmixed(up)
     simulate = unscaled.with_sizes_of(parts)
     estimate = exact_gradient(wire, now, up) if server else canonical_gradient(wire, now, part_of(parts, GRADIENT))

@@ -28,6 +28,7 @@ class QSGD(ChangedUpload):
     """The protocol; see the module's docstring and `fedarena.defenses.qsgd.card.Options`."""
 
     options: Options
+    undisclosed = "round to levels by random numbers of their own"
 
     @property
     def levels(self) -> int:

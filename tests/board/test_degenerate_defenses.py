@@ -55,6 +55,11 @@ epsilon = 8
 
 [methods.sign-flip]
 tune = 2
+tune_rounds = 20
+
+[methods.gradient-ascent]
+tune = 2
+tune_rounds = 20
 
 [methods.analytic]
 victims = 3
@@ -78,7 +83,7 @@ forms = ["adaptive"]
 [[matrix]]
 problem = "poison"
 defenses = {["fedavg", *SOUND, *CLASSES]}
-attacks = ["sign-flip"]
+attacks = ["sign-flip", "gradient-ascent"]
 
 [[matrix]]
 problem = "poison"
@@ -113,9 +118,8 @@ def test_a_server_that_ignores_its_clients_trains_and_has_no_rank(board: Board, 
     (run,) = [r for r in board.clean_runs if r.defense == "ignores-clients" and r.problem == "poison"]
     assert run.accuracy[0] > 0.5
     assert rows["ignores-clients"].rank is None
-    assert "it gains less than 0.05 over what can be had without a federation (poison: " in (
-        rows["ignores-clients"].unranked
-    )
+    assert rows["ignores-clients"].utility.level < 0.1
+    assert "empty: what clients send does not depend on their samples" in rows["ignores-clients"].unranked
 
 
 @pytest.mark.parametrize("name", ["constant-model", "drops-uploads", "random-labels"])
@@ -145,6 +149,38 @@ def test_it_has_no_rank_if_it_hides_what_its_messages_tell(
         assert reason in to_csv(board)
         assert reason in html.page(board)
         assert reason in markdown.page(render(board))
+
+
+def test_a_public_code_stops_no_one_who_runs_the_client_step(board: Board, rows: dict[str, RankingRow]) -> None:
+    left = {
+        c.attack: score
+        for c in board.cells
+        if c.defense == "checksum" and c.axis == "integrity"
+        for score in c.scores.values()
+    }
+    assert left["sign-flip"] > 0.9
+    assert left["gradient-ascent"] < 0.1
+    assert rows["checksum"].integrity.level < 0.1
+
+
+@pytest.mark.parametrize("name", ["round-pad", "round-order"])
+def test_what_follows_from_the_number_of_the_round_hides_nothing(rows: dict[str, RankingRow], name: str) -> None:
+    assert rows[name].privacy.level < 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("few-and-labels", "empty: what clients send does not depend on their samples"),
+        ("silent-when-few", "empty: what clients send does not depend on their samples"),
+        ("key-inside", "unexplained: no reading holds what clients add to messages, and no promise"),
+    ],
+)
+def test_a_message_that_is_empty_or_unexplained_has_no_rank(
+    rows: dict[str, RankingRow], name: str, reason: str
+) -> None:
+    assert rows[name].rank is None
+    assert reason in rows[name].unranked
 
 
 def test_no_other_defense_is_said_to_hide_anything(board: Board) -> None:

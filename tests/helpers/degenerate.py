@@ -24,6 +24,7 @@ from fedarena.core.tensors import Tensors, row, stack
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Auxiliary, Batch, Task
+from helpers.disguises import Checksum, KeyInside, RoundOrder, RoundPad
 
 
 class SendingZeros(FedAvg):
@@ -188,6 +189,26 @@ class SilentWhenFew(FedAvg):
         return (ServerOnly.direction if self.few() else FedAvg.direction)(self, state, sent, ups, cohort, rng)
 
 
+class FewAndLabels(SilentWhenFew):
+    """As `SilentWhenFew`; clients of larger federations leave out the output layer, from which labels are read."""
+
+    clients = Defense.clients
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        up, memory = super().client(down, batch, memory, noise)
+        return {name: torch.zeros_like(t) if name in self.left_out() else t for name, t in up.items()}, memory
+
+    def left_out(self) -> list[str]:
+        return [name for name, _ in self.task.model.named_parameters()][-2:]
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        found, own = (
+            super().direction(state, sent, ups, cohort, rng),
+            ServerOnly.direction(self, state, sent, ups, cohort, rng),
+        )
+        return replace(found, step={**found.step, **{name: own.step[name] for name in self.left_out()}})
+
+
 class RandomLabels(FedAvg):
     """Clients train on labels that are drawn by chance."""
 
@@ -286,6 +307,11 @@ CLASSES: Mapping[str, type[Defense]] = {
     "given-away": GivenAway,
     "silent": Silent,
     "misleading": Misleading,
+    "few-and-labels": FewAndLabels,
+    "round-pad": RoundPad,
+    "round-order": RoundOrder,
+    "key-inside": KeyInside,
+    "checksum": Checksum,
 }
 CARDS = {
     name: Card(name=name, kind="defense", title=str(cls.__doc__).splitlines()[0], target=cls)

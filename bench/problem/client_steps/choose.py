@@ -46,8 +46,8 @@ def uploads(
     """
     metric = metric or {}
     own_loss = loss == task.loss
-    chain = _chain(task, start, batches, metric) if inputs is not None or own_loss else None
-    layers = _layers(task, start, batches) if chain is None and own_loss else None
+    chain = _chain(task, start, metric) if inputs is not None or own_loss else None
+    layers = _layers(task, start) if chain is None and own_loss else None
 
     def train(members: Sequence[int]) -> Tensors:
         group, own = [batches[i] for i in members], None if onto is None else onto.of(members)
@@ -100,9 +100,7 @@ def _prepared(task: Task, batches: Sequence[Batch]) -> Sequence[Batch]:
     return [Batch(front(b.x.flatten(0, 1)).unflatten(0, b.x.shape[:2]), b.y) for b in batches]
 
 
-def _chain(
-    task: Task, start: Tensors, batches: Sequence[Batch], metric: Mapping[str, Tensor]
-) -> tuple[Dense, ...] | None:
+def _chain(task: Task, start: Tensors, metric: Mapping[str, Tensor]) -> tuple[Dense, ...] | None:
     """The model's dense layers if the stacked form covers this case. Its lazy steps cannot decay weights."""
     if task.schedule.weight_decay and not task.schedule.fedsgd:
         return None
@@ -112,18 +110,13 @@ def _chain(
     weights = {layer.weight for layer in chain}
     by_column = all(name in weights and d.dim() == 1 for name, d in metric.items())
     same = set(start) == {name for layer in chain for name in (layer.weight, layer.bias) if name}
-    return chain if by_column and same and _has_labels(batches) else None
+    return chain if by_column and same else None
 
 
-def _layers(task: Task, start: Tensors, batches: Sequence[Batch]) -> tuple[Layer, ...] | None:
+def _layers(task: Task, start: Tensors) -> tuple[Layer, ...] | None:
     """The model's layers if one pass for all clients covers this case."""
     whole = set(start) == {name for name, _ in task.model.named_parameters()}
-    return layers_of(task.model) if task.schedule.fedsgd and whole and _has_labels(batches) else None
-
-
-def _has_labels(batches: Sequence[Batch]) -> bool:
-    """Whether samples have labels, and not probabilities."""
-    return all(batch.y.dim() == 2 for batch in batches)
+    return layers_of(task.model) if task.schedule.fedsgd and whole else None
 
 
 def _in_groups(

@@ -77,7 +77,7 @@ def _train_chunk(layers: Sequence[_Layer], schedule: Schedule, criterion: Criter
     first, rest = layers[0], layers[1:]
     steps, b = (1 if schedule.fedsgd else batches[0].x.shape[0]), batches[0].x.shape[1]
     x = torch.stack([batch.x[:steps].flatten(0, 1).flatten(1) for batch in batches])  # [clients, steps·b, d]
-    y = torch.stack([batch.y[:steps].flatten() for batch in batches])
+    y = torch.stack([batch.y[:steps].flatten(0, 1) for batch in batches])
     target = criterion.target(y, x)
     x = first.mapped(x)
     block = b * _block(schedule, first.width, b)

@@ -1,0 +1,91 @@
+"""What the harness checks of messages themselves, whatever attacks them.
+
+An adaptive attacker plays the client step on candidates, without what only the client knows: its private randomness and
+its memory of samples. Played on the true samples, that gives what was sent, but for this rest. Two things show:
+
+    empty         played on other samples, the step gives the same: the message says nothing of any sample. An attack
+                  then fails whatever the defense does elsewhere, for instance in larger federations.
+    unexplained   the rest is large, and nothing accounts for it. It may protect (noise), or only seem to: a pad whose
+                  key stands in the same message hides nothing, and blinds every attack that takes it for noise. No
+                  measurement tells these apart. So the defense has to answer for the rest: by a guarantee such as ε, by
+                  a declared `noise_std`, or in words (`fedarena.contracts.defense.Defense.undisclosed`).
+
+Boards do not rank a defense with such a message (`fedarena.board.exclusion`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+
+from fedarena.contracts.control import relative_error
+from fedarena.contracts.observation import Observation
+from fedarena.core.rng import Rng
+from fedarena.federation.finished_run import FinishedRun
+from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
+from fedarena.goals.control import UNLIKE, simulation_errors
+from fedarena.goals.inference_goal import InferenceGoal
+from fedarena.models.dropout import has_dropout
+from fedarena.records.schema import Control
+
+SAME = 1e-6
+"""The relative error up to which two messages are the same."""
+EMPTY = "what clients send does not depend on their samples"
+UNEXPLAINED = "no reading holds what clients add to messages, and no promise, declared noise or words account for it"
+
+
+def message_check(
+    goal: InferenceGoal,
+    finished: FinishedRun,
+    transcript: PartyTranscript,
+    given: Sequence[Challenge | NoChallenge],
+) -> Control | None:
+    """What the record says of a message that is empty or unexplained; None where there is none, or it does not show.
+
+    It shows to parties that see one client's upload, in the adaptive form.
+
+    Args:
+        given: the challenges of the defense's readings.
+    """
+    threat = transcript.threat
+    sees_one = threat.party in ("server", "eavesdropper") and finished.defense.secure is None
+    said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
+    if not goal.reads_uploads or threat.form == "paper" or not sees_one or not said:
+        return None
+    if all(_is_empty(finished, o) for reading in said for o in reading):
+        return {"said": "nothing of samples", "outcome": EMPTY, "finding": "", "metrics": {}}
+    return None if _answered_for(finished, said) else _unexplained(finished, said)
+
+
+def _is_empty(finished: FinishedRun, seen: Observation) -> bool:
+    """Whether two batches of noise would give the same."""
+    task, generator = finished.problem.task, Rng(seen.round).child("message").torch()
+    like = next(iter(seen.target.values()))
+    given = []
+    for label in (0, 1):
+        x = torch.rand(seen.images, *task.input_shape, generator=generator).to(like)
+        y = torch.full((seen.images,), label, device=x.device)
+        given.append(seen.simulate(x, F.one_hot(y, task.n_classes).to(x) if task.n_classes else y.to(x)))
+    return relative_error(*given) <= SAME
+
+
+def _answered_for(finished: FinishedRun, said: Sequence[Sequence[Observation]]) -> bool:
+    """Whether the defense accounts for what it adds, or the harness cannot tell it from something else.
+
+    With momenta, dropout or several local epochs in a random order, a rest may be the gradients of earlier rounds, the
+    masks or the order.
+    """
+    defense, task = finished.defense, finished.problem.task
+    shows = task.schedule.local_epochs <= 1 and not task.schedule.client_momentum and not has_dropout(task.model)
+    declared = defense.noise_std > 0 or any(o.noise_std > 0 for reading in said for o in reading)
+    return not shows or declared or bool(defense.guarantees() or defense.undisclosed)
+
+
+def _unexplained(finished: FinishedRun, said: Sequence[Sequence[Observation]]) -> Control | None:
+    worst = [max(simulation_errors(finished, reading).values(), default=0.0) for reading in said]
+    if min(worst) <= UNLIKE:
+        return None
+    finding = f"the client step, played on the true samples, is {min(worst):.2g} of what was sent away from it"
+    return {"said": "a part", "outcome": UNEXPLAINED, "finding": finding, "metrics": {}}
