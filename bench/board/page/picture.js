@@ -23,11 +23,15 @@ function drawPicture(cut, rows) {
   byId("drawing").replaceChildren(picture, tip);
 }
 
-// Where numbers lie on the drawing. A margin inside the frame keeps scores of 0 and 1 off its lines.
-function spaceOf(W, axes, rows) {
+function widthOf(text) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "bold 13px system-ui, sans-serif";
-  const names = Math.max(...rows.map((r) => pen.measureText(rankedName(r)).width)) + 12;
+  return pen.measureText(text).width;
+}
+
+// Where numbers lie on the drawing. A margin inside the frame keeps scores of 0 and 1 off its lines.
+function spaceOf(W, axes, rows) {
+  const names = Math.max(...rows.map((r) => widthOf(rankedName(r)))) + 12;
   const height = LANE * axes.length + BETWEEN, inside = 12;
   const box = { left: Math.min(names, 0.45 * W), right: W - 6, top: 18, bottom: 18 + height * rows.length };
   return {
@@ -75,7 +79,9 @@ function paretoFront(ranked, axes) {
 function nameOf({ box, y }, r, i, best) {
   const look = r.rank ? (best ? "name best" : "name") : "name unranked";
   const link = svg("a", { href: `#defense-${D.defenses.indexOf(r.defense)}`, class: look });
-  link.append(svg("text", { x: box.left - 8, y: y(i, 1) + 4, "text-anchor": "end" }, rankedName(r)));
+  const room = box.left - 10; // A name that is longer is drawn narrower, so that none is cut.
+  const narrow = widthOf(rankedName(r)) > room ? { textLength: room, lengthAdjust: "spacingAndGlyphs" } : {};
+  link.append(svg("text", { x: box.left - 8, y: y(i, 1) + 4, "text-anchor": "end", ...narrow }, rankedName(r)));
   return link;
 }
 

@@ -246,6 +246,22 @@ def test_further_columns_are_folded_away(text: str, show: Open) -> None:
     assert [head for head in heads() if head] == first[:3]
 
 
+def test_no_name_in_the_picture_is_cut_on_a_phone(show: Open) -> None:
+    board = load_board(REPORTS / "heterogeneous")
+    long = max((run.defense for run in board.clean_runs), key=len)
+    assert len(long) >= len("nnm+trimmed-mean")
+    browser = show(page(board))
+    phone(browser, 390)
+    browser.execute_script("window.dispatchEvent(new Event('resize'))")
+    lefts = browser.execute_script(
+        "const frame = document.querySelector('#drawing').getBoundingClientRect().left;"
+        "return [...document.querySelectorAll('#drawing a.name text')]"
+        ".map((t) => t.getBoundingClientRect().left - frame)"
+    )
+    assert len(lefts) == 9
+    assert min(lefts) >= 0
+
+
 def test_without_threats_there_is_no_picture_and_no_overview(text: str, show: Open) -> None:
     browser = show(text)
     browser.execute_script(READ_ALL, [[[], [], 0, None]])
