@@ -4,8 +4,9 @@
 
 The defenses are those of `tests/helpers/degenerate.py`, installed as a plug-in: a constant model, a server that ignores
 its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, public numbers added
-and multiplied, four that protect some rounds and two that protect some clients, one that is silent in small
-federations, and two that hide what their messages tell. They meet FedAvg's problems of a published suite and a part of
+and multiplied, four that protect some rounds and two that protect some clients, two that are silent in small
+federations, two that hide what their messages tell, three whose pads or orders anybody can compute, and one that asks
+for a public code. They meet FedAvg's problems of a published suite and a part of
 its attacks. A worst case over fewer attacks is at least that over all, so each score here is an upper bound of the one
 on the board.
 
@@ -106,10 +107,10 @@ def levels(row: RankingRow) -> list[float]:
 
 def suite_of(name: str) -> str:
     """The suite's problems and options, with the degenerate defenses in place of its own."""
-    absent = rf"(?ms)^\[(methods|training)\.(?!sign-flip\]|{READ[name]}\]|{POOLED}\]).*?(?=^\[|\Z)"
+    absent = rf"(?ms)^\[(methods|training)\.(?!sign-flip\]|gradient-ascent\]|{READ[name]}\]|{POOLED}\]).*?(?=^\[|\Z)"
     text = re.sub(absent, "", load(name).text.split("[[matrix]]")[0])
     for problem in POISONED[name]:
-        text += matrix(problem, ["sign-flip"])
+        text += matrix(problem, ["sign-flip", "gradient-ascent"])
         text += matrix(problem, ["last-layer-label"], 'parties = ["server"]')
     text += matrix("upload", [READ[name], "last-layer-label"], 'parties = ["server"]')
     return text + matrix(MEMBERS[name], [POOLED], 'parties = ["server"]')
