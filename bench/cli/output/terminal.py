@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from fedarena.core.text.printable import printable
+
+BEFORE_PERCENT = re.compile(r"(?<=\d) (?=%)")
+JOINT = "\ue000"
+"""Stands for a space at which no line may end, since rich ends lines at U+00A0, too."""
 
 
 def stdout_width(otherwise: int) -> int | None:
@@ -22,10 +29,14 @@ class Terminal(Console):
     """A rich console that shows pictures in place of control characters in text.
 
     rich itself removes some of them, but not the one that begins an escape sequence. Its own colours and movements of
-    the cursor are no text, and remain.
+    the cursor are no text, and remain. No line ends between a number and its %.
     """
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """The text as rich reads it."""
+        return super().render_str(BEFORE_PERCENT.sub(JOINT, text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of a renderable."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=printable(segment.text))
+            yield segment if segment.control else segment._replace(text=printable(segment.text.replace(JOINT, " ")))

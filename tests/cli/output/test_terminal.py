@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import pytest
+from rich.table import Table
 
 from fedarena.cli.output.terminal import Terminal, stdout_width
 
@@ -34,3 +36,16 @@ def test_a_terminal_is_asked_for_its_width(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     assert stdout_width(110) is None
+
+
+@pytest.mark.parametrize("width", range(16, 40))
+def test_no_line_ends_between_a_number_and_its_percent_sign(width: int) -> None:
+    console = Terminal(width=width, file=io.StringIO())
+    text = "Adapted, the attack recovers 100 % (48 to 100 %) of the images, as published 0 %."
+    console.print(text, highlight=False)
+    table = Table("images")
+    table.add_row(text)
+    console.print(table)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert not [line for line in lines if line.strip(" │").startswith("%")]
+    assert " ".join(console.file.getvalue().split("┏")[0].split()) == text  # type: ignore[attr-defined]
