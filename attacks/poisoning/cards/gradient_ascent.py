@@ -24,9 +24,10 @@ CARD = Card(
     title="Gradient ascent: the protocol's own steps, which raise the loss",
     target="fedarena.attacks.poisoning.gradient_ascent:GradientAscent",
     options=Options,
+    equations="g = −k ∂L/∂W through the client step, whatever that adds to g",
     departures=(
-        "It is in no paper of a defense. Attacks that craft an upload fail where the protocol adds a code to it, "
-        "though anybody who can run the client step could add that code. This one runs the client step itself.",
+        "Not from a paper. Attacks that craft an upload fail where the protocol adds a code to it, though anybody who "
+        "can run the client step could add that code. This one runs the client step itself.",
         "With the losses mse and regression there is no label whose gradient is −k times the true one. There the "
         "colluders train towards −k times the label.",
     ),
