@@ -125,12 +125,32 @@ def test_poisoning_has_curves_and_none_means_not_given() -> None:
     assert {record["seed"] for record in made} == {2}
 
 
-def test_progress_names_the_run_and_ends_at_one() -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_progress_names_the_run_and_ends_at_one(jobs: int) -> None:
     heard: list[tuple[str, float, str]] = []
-    fa.run("krum", "sign-flip", progress=lambda *news: heard.append(news), clients=6, corrupted=1, rounds=4, jobs=1)
+    fa.run("krum", "sign-flip", progress=lambda *news: heard.append(news), clients=6, corrupted=1, rounds=4, jobs=jobs)
     assert {name for name, _, _ in heard} >= {"krum, seed 0", "krum under sign-flip (own), seed 0", "fedavg, seed 0"}
     ends = {name: share for name, share, _ in heard}
     assert all(share == pytest.approx(1.0) for share in ends.values())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("error", "share"), [(ValueError, 0), (KeyboardInterrupt, 1)])
+def test_what_progress_raises_ends_the_run(
+    jobs: int, error: type[BaseException], share: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also at its last call."""
+    raised = []
+
+    def broken(name: str, done: float, text: str) -> None:
+        if done >= share - 1e-9:
+            raised.append(name)
+            raise error("mine")
+
+    with pytest.raises(error, match=r"^mine$"):
+        fa.run("fedavg", "dlg", party="server", progress=broken, jobs=jobs, **SHORT)
+    assert len(raised) == 1
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_folder_keeps_the_records(tmp_path: Path) -> None:

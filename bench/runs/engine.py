@@ -9,11 +9,12 @@ depend on where and in which order the work is done: every piece is a pure funct
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,10 +140,11 @@ def run(
         UserError: input that cannot run, unless the caller handles lost groups (`Events.lost`).
         WorkerDied: likewise, a piece of work that lost its worker `TRIES` times.
         Exception: likewise, whatever a method raised while it trained.
+        BaseException: whatever `Events.report` raised.
         ValueError: a group whose references are neither known nor among the groups.
     """
     tally = _Tally(events.report)
-    with mailbox(tally) if place.near and place.slots > 1 else nullcontext() as address:
+    with mailbox(tally.take) if place.near and place.slots > 1 else nullcontext() as address:
         _Run(groups=groups, place=place, events=events, clean=dict(known or {}), tally=tally, address=address).run()
 
 
@@ -180,8 +182,11 @@ class _Run:
                     self._stuck()
                 continue
             patience = LOOK if self.claimed_by_others else None
-            for future in wait(self.under_way, patience, FIRST_COMPLETED).done:
+            done = wait([self.tally.failed, *self.under_way], patience, FIRST_COMPLETED).done
+            self.tally.require_success()
+            for future in done:
                 self._take(future, self.under_way.pop(future))
+        self.tally.require_success()
 
     def _room(self) -> int:
         """How many pieces may run at once. A piece that has lost its worker runs alone, so that it harms no other."""
@@ -267,8 +272,9 @@ class _Run:
         state.prepared = prepared
         # Own runs become references before anything is measured against them.
         self.clean |= {run: prepared[0].record for run in given_by(group) if prepared and run not in self.clean}
+        self.tally((i, -1, TRAINING, "trained"))
         for j, one in enumerate(prepared):
-            part = (1 - TRAINING) / len(prepared)
+            part = self._part(i)
             if isinstance(one, CompleteRecord):
                 state.done[j] = one.record, None
                 self.tally((i, j, part, "done"))
@@ -276,7 +282,12 @@ class _Run:
                 self.attacks.append(_Piece((i,), _attack, (i, j, one, part, self.address), j))
         self._report_finished(i)
 
+    def _part(self, i: int) -> float:
+        """The share of a group's time that progress counts for each of its attacks."""
+        return (1 - TRAINING) / len(self.state[i].prepared)
+
     def _attacked(self, i: int, j: int, done: Done) -> None:
+        self.tally((i, j, self._part(i), "attacking"))
         self.state[i].done[j] = done
         open_record = self.state[i].prepared[j]
         # The challenge, which can be large, is discarded.
@@ -308,21 +319,18 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
             _send(news, (i, -1, TRAINING * share, text))
 
     try:
-        done = prepare_together(specs, _now_and_then(report_progress))
+        return prepare_together(specs, _now_and_then(report_progress))
     except UserError:
         raise
     except Exception as error:
-        error.add_note(describe(error))  # another process no longer has the traceback
+        if not callable(news):
+            error.add_note(describe(error))  # another process no longer has the traceback
         raise
-    report_progress(1.0, "trained")
-    return done
 
 
 @arithmetic()
 def _attack(group: int, piece: int, record: PreparedRecord, part: float, news: News) -> Done:
-    done = attack(record, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
-    _send(news, (group, piece, part, "attacking"))
-    return done
+    return attack(record, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
 
 
 def _now_and_then(report_progress: Callable[[float, str], None]) -> Callable[[float, str], None]:
@@ -351,14 +359,38 @@ def _send(news: News, item: tuple[int, int, float, str]) -> None:
 
 
 class _Tally:
-    """Adds up the shares that a group's pieces have done."""
+    """Adds up the shares that a group's pieces have done.
+
+    Attributes:
+        failed: has whatever the caller's function raised. Nothing more is reported then.
+    """
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._done: dict[int, dict[int, float]] = defaultdict(dict)
+        self._done: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+        self._one = threading.Lock()
+        self.failed: Future[None] = Future()
 
     def __call__(self, item: tuple[int, int, float, str]) -> None:
         group, piece, share, text = item
-        self._done[group][piece] = share
-        total = sum(self._done[group].values())
-        self._report(group, min(total, 1.0), "done" if total > 0.9999 else text)
+        with self._one:
+            if self.failed.done():
+                return
+            shares = self._done[group]
+            shares[piece] = max(shares[piece], share)  # what a worker has sent may come after its result
+            total = sum(shares.values())
+            try:
+                self._report(group, min(total, 1.0), "done" if total > 0.9999 else text)
+            except BaseException as error:
+                self.failed.set_exception(error)
+                raise
+
+    def require_success(self) -> None:
+        """Raise whatever the caller's function raised."""
+        if self.failed.done():
+            self.failed.result()
+
+    def take(self, item: tuple[int, int, float, str]) -> None:
+        """The same in a thread, where nobody waits for what is raised: `failed` has it."""
+        with suppress(BaseException):
+            self(item)

@@ -29,8 +29,8 @@ WATCH = 1.0
 
 @contextmanager
 def mailbox(read: Callable[[Any], object]) -> Iterator[Address]:
-    """An address to `post` to; `read` is called with every item, from threads, one at a time."""
-    key, one = secrets.token_bytes(16), threading.Lock()
+    """An address to `post` to; until it is closed, `read` is called with every item, from a thread for each sender."""
+    key = secrets.token_bytes(16)
     listener = Listener(("localhost", 0), authkey=key, backlog=64)
     closing = threading.Event()
 
@@ -38,8 +38,9 @@ def mailbox(read: Callable[[Any], object]) -> Iterator[Address]:
         with connection, suppress(EOFError, OSError):
             while True:
                 item = connection.recv()
-                with one:
-                    read(item)
+                if closing.is_set():
+                    return
+                read(item)
 
     def accept() -> None:
         while not closing.is_set():
