@@ -10,7 +10,9 @@ COPY bench bench
 COPY attacks attacks
 COPY defenses defenses
 COPY datasets datasets
-RUN pip install --no-cache-dir -c constraints.txt . && useradd --create-home --uid 1000 fedarena
+# The commit, which `--version` and records name: docker build --build-arg COMMIT="$(git describe --always --dirty)" …
+ARG COMMIT=""
+RUN echo "$COMMIT" >bench/commit.txt && pip install --no-cache-dir -c constraints.txt . && useradd --create-home --uid 1000 fedarena
 
 # Records and pictures go to runs/ in here: docker run --rm -v "$PWD:/work" …
 WORKDIR /work

