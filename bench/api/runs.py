@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +21,14 @@ if TYPE_CHECKING:
     from fedarena.contracts.secure_sum import SecureSum
     from fedarena.core.card import Card
 
-Progress = Callable[[str, float, str], object]
-"""Called with the name of a training run, the share of it that is done, and what it is doing."""
-
 
 @told_in_python()
 def run(
     defense: str | type[Defense | Aggregator | SecureSum] | Card,
     attack: str | type[Inference | Poisoning] | Card,
     *,
-    out: str | Path | None = None,
-    progress: bool | Progress = False,
+    out: Any = None,  # of any type, since checkers hold values of `**{"attack.victims": 1}` to it
+    progress: Any = False,
     **options: Any,
 ) -> Results:
     """Run a defense against an attack beside no defense, as `bench run` does.
@@ -39,8 +36,9 @@ def run(
     Args:
         defense, attack: names (`methods` lists them), or classes of your own. The options dataset and model take
             objects as well (`fedarena.runs.own_objects.name_of`). A run with objects has one process.
-        out: a folder for the records and their pictures; None: nothing is written.
-        progress: True: bars on stderr; a function is called with the run, the share done, and what it is doing.
+        out: a folder (str or Path) for the records and their pictures; None: nothing is written.
+        progress: True: bars on stderr; a function is called with the run (str), the share done (float), and what it is
+            doing (str). What it raises ends the run.
         options: those of `bench run`: seeds, party, form, knows, dataset, model, partition, clients, rounds, jobs,
             save_transcript, …, and those of `--set` by their dotted names. Several values are a list.
 

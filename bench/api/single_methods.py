@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from fedarena.api.arguments import named_options
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+    from pandas import DataFrame
     from torch import Tensor
     from torch.nn import Module
 
@@ -17,34 +19,48 @@ if TYPE_CHECKING:
     from fedarena.core.card import Card
     from fedarena.core.given import Numbers
     from fedarena.federation.foreign_gradient import Gradients
-    from fedarena.federation.rule_function import Upload, Uploads
+
+    Rule = str | type[Aggregator] | Card
+    Arrays = NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sequence[float]]
+    Floats = NDArray[np.floating[Any]]
+    Part = TypeVar("Part", Tensor, NDArray[Any])
 
 
+@overload
 def aggregate(
-    rule: str | type[Aggregator] | Card,
-    uploads: Uploads,
-    f: int,
-    *,
-    reference: Upload | None = None,
-    seed: int = 0,
-    **options: Any,
-) -> NDArray[Any] | Tensor | dict[str, NDArray[Any] | Tensor]:
+    rule: Rule, uploads: Tensor | Sequence[Tensor], f: int, *, reference: Any = None, seed: int = 0, **options: Any
+) -> Tensor: ...
+@overload
+def aggregate(
+    rule: Rule, uploads: Arrays | DataFrame, f: int, *, reference: Any = None, seed: int = 0, **options: Any
+) -> Floats: ...
+@overload
+def aggregate(
+    rule: Rule, uploads: Sequence[Mapping[str, Part]], f: int, *, reference: Any = None, seed: int = 0, **options: Any
+) -> dict[str, Part]: ...
+@overload
+def aggregate(
+    rule: Rule, uploads: Sequence[Sequence[Part]], f: int, *, reference: Any = None, seed: int = 0, **options: Any
+) -> list[Part]: ...
+def aggregate(rule: Rule, uploads: Any, f: int, *, reference: Any = None, seed: int = 0, **options: Any) -> Any:
     """What an aggregation rule makes of one round's uploads, apart from any federation.
 
         fa.aggregate("nnm+krum", np.random.rand(10, 3), f=2)  # an array [3]
 
     Args:
         rule: a rule by its name (`fa.methods("aggregator")`), one with wrappers before it, WRAPPER+RULE, or a class.
-        uploads: n of them, finite real numbers: an array or a tensor [n, d], or a list of n vectors [d], or of n
-            mappings from names to arrays or tensors, such as state dicts. Whole numbers are computed as floats.
+        uploads: n of them, finite real numbers: an array, a tensor or a table [n, d], or a list of n vectors [d], of n
+            mappings from names to arrays or tensors, such as state dicts, or of n lists of arrays or tensors. Whole
+            numbers are computed as floats.
         f: how many of them the server assumes to be corrupted, 0 to n − 1; most rules allow less.
-        reference: the upload that the server's own data give, for rules that compare with it, such as `fltrust`.
+        reference: what the server's own data give, as one of the uploads, for rules that compare with it (`fltrust`).
         seed: of rules that draw at random.
         options: of the rule and its wrappers, by name, or of one part by its dotted name: `**{"PART.OPTION": 2}`.
 
     Returns:
-        The aggregate, of the kind of one upload: an array or a tensor [d] of floats, or a mapping with the types of
-        the upload's, whole numbers rounded. A rule with a memory is called as in the first round.
+        The aggregate, of the kind of one upload: a tensor [d] of floats; an array [d] for arrays, lists of numbers and
+        tables; or a mapping or a list with the types of the upload's, whole numbers rounded. A rule with a memory is
+        called as in the first round.
 
     Raises:
         UserError: an unknown rule or option, uploads of different shapes, complex or not finite, or an f that the rule

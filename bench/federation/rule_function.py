@@ -19,10 +19,11 @@ from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.federation import compose
 
 Array = npt.NDArray[Any] | Tensor
-Upload = Array | Sequence[float] | Mapping[str, Array]
-"""What a client sends: a vector [d], or a state dict."""
+Upload = Array | Sequence[float] | Mapping[str, Array] | Sequence[Array]
+"""What a client sends: a vector [d], a state dict, or a list of arrays."""
 Uploads = Array | Sequence[Upload]
 """Rows [n, d], or a list of n uploads."""
+Answer = Array | dict[str, Array] | list[Array]
 
 
 def aggregate(
@@ -33,7 +34,7 @@ def aggregate(
     reference: Upload | None = None,
     seed: int = 0,
     **options: Any,
-) -> Array | dict[str, Array]:
+) -> Answer:
     """What a rule, by its name, makes of one round's uploads; see `fedarena.api.aggregate`. Raises UserError."""
     made = rule_by_name(rule, options)
     if hasattr(uploads, "to_numpy"):  # a table
@@ -97,12 +98,22 @@ def _rows(name: str, uploads: Uploads) -> tuple[Tensor, tuple[tuple[int, ...], .
         if {key: tuple(t.shape) for key, t in one.items()} != shapes:
             raise UserError(f"{name}[{i}] has other names or shapes than {name}[0], allowed: the same in all")
     flat = torch.stack([torch.cat([one[key].flatten() for key in shapes]) for one in parts])
-    return flat, tuple(shapes.values()) if isinstance(uploads[0], Mapping) else ()
+    return flat, () if _layers(uploads[0]) is None else tuple(shapes.values())
+
+
+def _layers(upload: Upload) -> dict[Any, Array] | None:
+    """The arrays of an upload by name or, in a list, by number; None for a vector."""
+    if isinstance(upload, Mapping):
+        return dict(upload)
+    if isinstance(upload, list | tuple) and any(isinstance(t, Tensor | np.ndarray) and t.ndim for t in upload):
+        return dict(enumerate(upload))
+    return None
 
 
 def _named(name: str, upload: Upload) -> dict[Any, Tensor]:
     """An upload's tensors by their names; a vector has none. Raises UserError."""
-    parts = {key: _real(name, t) for key, t in (upload if isinstance(upload, Mapping) else {None: upload}).items()}
+    layers: dict[Any, Any] | None = _layers(upload)
+    parts = {key: _real(name, t) for key, t in ({None: upload} if layers is None else layers).items()}
     if not any(t.numel() for t in parts.values()):
         raise UserError(f"{name} has no numbers, allowed: at least one")
     if None in parts and parts[None].dim() != 1:
@@ -121,11 +132,12 @@ def _real(name: str, values: Any) -> Tensor:
     return t
 
 
-def _like(vector: Tensor, one: Any) -> Array | dict[str, Array]:
+def _like(vector: Tensor, one: Any) -> Answer:
     """A vector [d] as what one upload is."""
-    if isinstance(one, Mapping):
-        parts = vector.split([int(np.prod(np.shape(t))) for t in one.values()])
-        return {name: _as(part.reshape(np.shape(t)), t) for (name, t), part in zip(one.items(), parts, strict=True)}
+    if (layers := _layers(one)) is not None:
+        parts = vector.split([int(np.prod(np.shape(t))) for t in layers.values()])
+        named = {key: _as(part.reshape(np.shape(t)), t) for (key, t), part in zip(layers.items(), parts, strict=True)}
+        return named if isinstance(one, Mapping) else list(named.values())
     if not given.numbers("upload", one).is_floating_point():
         return vector if isinstance(one, Tensor) else vector.numpy()
     return _as(vector, one)

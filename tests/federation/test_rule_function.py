@@ -172,6 +172,7 @@ def test_a_reference_is_what_the_server_s_data_give() -> None:
         ("median", ["a", "b"], 0, r"uploads\[0\]: no numbers"),
         ("median", [[1.0, 2.0], [3.0]], 0, r"uploads\[1\] has other names or shapes"),
         ("median", [{}, {}], 0, "has no numbers"),
+        ("median", [[np.ones((2, 2)), np.ones(2)], [np.ones((2, 2))]], 0, r"uploads\[1\] has other names or shapes"),
         *(("median", X, f, f"f is {f!r}, allowed: an integer from 0 to 11") for f in ("2", None, 1.5, True)),
         ("mean", [{"a": X[0]}, {"b": X[1]}], 0, r"uploads\[1\] has other names or shapes"),
     ],
