@@ -27,3 +27,4 @@ suppress_warnings = [
 ]
 
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["flwr"]

@@ -102,7 +102,7 @@ def poisoning(name: str, title: str = "", **card: Any) -> Decorator:
 def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card: Any) -> Decorator:
     """A privacy attack from `f(seen, view)`: an `Observation` and the `View` → the answer to that observation.
 
-    The goal decides what the answer is:
+    The goal decides what the answer is::
 
         labels           classes [seen.images]
         membership       scores of seen.candidates [m]; higher: more likely in the batch

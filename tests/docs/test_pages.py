@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from inspect import isfunction
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from helpers.fresh_python import run_python
 from helpers.pages import DOCS, GENERATED, PAGES, README, sentences
 from helpers.paths import ROOT
 from helpers.scripts import load_script
+
+import fedarena as fa
 
 MOST_WORDS = 35
 
@@ -44,6 +47,18 @@ def test_the_front_page_is_short() -> None:
 def test_pages_of_methods_are_what_the_cards_say() -> None:
     pages = load_script("docs/make_methods.py").pages
     assert pages() == {path.name: path.read_text() for path in GENERATED}, "run: python docs/make_methods.py"
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs/reference.md").read_text()
+    names = [f"testing.{name}" for name in fa.testing.__all__]
+    names += [f"metrics.{name}" for name, one in vars(fa.metrics).items() if _is_public_function(name, one)]
+    names += [name for name in fa.__all__ if name not in ("metrics", "testing")]
+    assert [name for name in names if not re.search(rf"^.. auto\w+:: fedarena.{name}$", page, re.MULTILINE)] == []
+
+
+def _is_public_function(name: str, one: object) -> bool:
+    return isfunction(one) and one.__module__ == fa.metrics.__name__ and not name.startswith("_")
 
 
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
