@@ -53,9 +53,9 @@ def test_arrays_lists_of_numbers_and_tables_give_arrays() -> None:
 
 def test_state_dicts_and_lists_of_layers_give_the_same() -> None:
     named = assert_type(fa.aggregate("median", [{"a": t} for t in TENSORS], f=1), dict[str, Tensor])
-    layers = assert_type(fa.aggregate("median", [[t, t[0]] for t in TENSORS], f=1), list[Tensor])
+    layers = assert_type(fa.aggregate("median", [[t, t] for t in TENSORS], f=1), list[Tensor])
     arrays = assert_type(fa.aggregate("median", [[a, a] for a in ARRAYS], f=1), list[NDArray[Any]])
     named_arrays = assert_type(fa.aggregate("median", [{"a": a} for a in ARRAYS], f=1), dict[str, NDArray[Any]])
     assert torch.equal(named["a"], torch.ones(2, 2))
-    assert [t.tolist() for t in layers] == [[[1.0, 1.0], [1.0, 1.0]], [1.0, 1.0]] == [a.tolist() for a in arrays]
+    assert [t.tolist() for t in layers] == [[[1.0, 1.0], [1.0, 1.0]]] * 2 == [a.tolist() for a in arrays]
     assert isinstance(named_arrays["a"], np.ndarray)
