@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -105,7 +105,7 @@ class SavedRound(ShortRepr):
 
     @property
     def batches(self) -> dict[int, Batch]:
-        """The samples behind each upload, if the truth was written."""
+        """The samples behind each upload, if the truth is here; else {}."""
         masks = _by_client("mask", self.truth)
         return {c: Batch(t["x"], t["y"], masks.get(c, {})) for c, t in _by_client("batch", self.truth).items()}
 
@@ -117,15 +117,17 @@ class Transcript(ShortRepr):
     Attributes:
         facts: the content of `transcript.json`: run, trials, model, client_sizes, uploads, sees, …
         rounds: the rounds, ascending.
+        truth: whether the samples were written, and are here; withheld: no file with them is here.
     """
 
     facts: Mapping[str, Any]
     rounds: tuple[SavedRound, ...]
+    truth: Literal["here", "withheld", "not written"]
 
     def seen_by(self, party: str) -> dict[int, Tensors]:
         """The tensors that a party (server, client, eavesdropper, outsider) sees, by round and by their names.
 
-        A client's own samples, and with a secure sum its own upload, are there only if the truth was written.
+        A client's own samples, and with a secure sum its own upload, are there only if the truth is.
 
         Raises:
             UserError: an unknown party.
@@ -157,18 +159,30 @@ def read_transcript(folder: str | Path) -> Transcript:
     """
     path = Path(folder)
     try:
-        facts: Any = read_json(read_bytes(path / INDEX))
-        fields({"layout": whole})(facts, "")
-        if facts["layout"] != LAYOUT:
-            raise ValueError(f"its layout is {facts['layout']}, and this version reads {LAYOUT}")
-        TRANSCRIPT(facts, "")
-        return Transcript(facts, tuple(_read_round(path, r, facts["truth"]) for r in facts["rounds"]))
+        index = read_bytes(path / INDEX)
     except OSError as error:
         within = ", ".join(str(p.parent) for p in _inside(path))
         hint = f"; it holds those of {within}" if within else ""
         raise UserError(f"there is no transcript in {path} ({error.strerror or error}){hint}") from None
+    try:
+        facts: Any = read_json(index)
+        fields({"layout": whole})(facts, "")
+        if facts["layout"] != LAYOUT:
+            raise ValueError(f"its layout is {facts['layout']}, and this version reads {LAYOUT}")
+        TRANSCRIPT(facts, "")
+        truth = _truth(path, facts)
+        return Transcript(facts, tuple(_read_round(path, r, truth == "here") for r in facts["rounds"]), truth)
+    except OSError as error:
+        name = Path(error.filename or "").name
+        raise UserError(f"the transcript in {path} is damaged: {name}: {error.strerror or error}") from None
     except (ValueError, SafetensorError) as error:
         raise UserError(f"the transcript in {path} is damaged: {error}") from None
+
+
+def _truth(path: Path, facts: Mapping[str, Any]) -> Literal["here", "withheld", "not written"]:
+    if not facts["truth"]:
+        return "not written"
+    return "here" if any((path / file_name(r["index"], TRUTH)).exists() for r in facts["rounds"]) else "withheld"
 
 
 def _inside(path: Path) -> Iterator[Path]:

@@ -187,6 +187,7 @@ def test_without_the_truth_no_file_holds_a_sample_or_a_hidden_upload(tmp_path: P
     assert sorted(p.name for p in folder.iterdir()) == sorted(
         ["transcript.json", *(f"round-{t:04d}{kind}.safetensors" for t in range(3) for kind in ("", ".server"))]
     )
+    assert read_transcript(folder).truth == "not written"
     (first, *_) = read_transcript(folder).rounds
     assert (first.uploads, first.batches) == ({}, {})
     assert set(read_transcript(folder).seen_by("client")[0]) == {f"broadcast/{n}" for n in first.broadcast}
@@ -221,7 +222,7 @@ def damage(folder: Path, how: str) -> None:
     ("how", "said"),
     [
         ("swapped", "round-0001.safetensors was changed after it was written"),
-        ("missing", "No such file"),
+        ("missing", r"^the transcript in .*fedavg-seed-0 is damaged: round-0001.server.safetensors: No such file"),
         ('"layout": 1|"layout": 7', "its layout is 7, and this version reads 1"),
         ('"participants": [|"participants": ["x",', "participants"),
         ('"layout"|"outlay"', "it has no layout"),
@@ -233,6 +234,21 @@ def test_a_damaged_transcript_is_refused(how: str, said: str, tmp_path: Path) ->
     damage(folder, how)
     with pytest.raises(fa.UserError, match=said):
         read_transcript(folder)
+
+
+def test_a_transcript_is_read_without_the_files_of_the_truth(tmp_path: Path) -> None:
+    folder = write(finished_run("fedavg"), tmp_path, truth=True)
+    whole = read_transcript(folder)
+    (folder / "round-0001.truth.safetensors").unlink()
+    with pytest.raises(fa.UserError, match=r"round-0001.truth.safetensors: No such file"):
+        read_transcript(folder)
+    for path in folder.glob("*.truth.safetensors"):
+        path.unlink()
+    withheld = read_transcript(folder)
+    assert (whole.truth, withheld.truth) == ("here", "withheld")
+    assert "truth='withheld'" in repr(withheld)
+    assert withheld.rounds[0].batches == {} != whole.rounds[0].batches
+    assert_equal(withheld.rounds[0].wires, whole.rounds[0].wires)
 
 
 def test_the_folder_above_names_those_that_it_holds(tmp_path: Path) -> None:
