@@ -140,6 +140,10 @@ class InvertingGradients(Matching):
             spent += minima.evaluations
         return replace(lowest(minima), evaluations=spent)
 
+    def longest(self, stages: int) -> int:
+        o = self.options
+        return o.iterations + (o.kinks > 0) + (o.polish + 1 if o.polish else 0)
+
     def rounded(self, evaluate: Evaluate, first: int) -> Evaluate:
         """`evaluate` with kinks rounded off within a width that falls by a constant factor in every iteration."""
         o, i = self.options, first

@@ -105,7 +105,7 @@ def invert(
         samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
         loss: cross-entropy, mse or regression.
         local_epochs, lr, batch_size: how plain SGD made an update. By default it is one gradient, of one batch.
-        seed: of what the attack draws. progress: is called with the share done, and a text.
+        seed: of what the attack draws. progress: is called with the share done, and a text, also during a search.
         options: the attack's own, such as iterations=500 (`bench show NAME`).
 
     Returns:

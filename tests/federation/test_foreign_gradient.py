@@ -87,6 +87,34 @@ def test_an_image_comes_back(make: Any, attack: str, options: dict[str, int], la
     assert guess.images.shape == x.shape
 
 
+@pytest.mark.parametrize(
+    ("attack", "options", "most"),
+    [
+        ("dlg", {"iterations": 20, "tolerance": 0, "tv": 1e-3, "decades": 2}, 63),
+        ("idlg", {"iterations": 20, "tolerance": 0, "optimizer": "adam"}, 21),
+        ("inverting-gradients", {"iterations": 20, "polish": 10}, 31),
+        ("inverting-gradients", {"iterations": 20, "kinks": 0.1}, 21),
+    ],
+)
+def test_progress_is_told_at_every_evaluation(attack: str, options: dict[str, Any], most: int) -> None:
+    heard: list[tuple[float, str]] = []
+    model, (x, y) = dense(), digits(1)
+    invert(
+        model,
+        gradient_of(model, x, y),
+        input_shape=(1, 8, 8),
+        n_classes=10,
+        attack=attack,
+        progress=lambda *told: heard.append(told),
+        **options,
+    )
+    shares = [share for share, _ in heard]
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 1
+    assert most - 3 <= len(heard) - 1 <= most
+    assert heard[1][1] == f"round 0: 1 of at most {most} evaluations"
+
+
 def test_the_search_ends_at_the_distance_that_plain_pytorch_gives() -> None:
     model, (x, y) = convolutional(), digits(1)
     target = gradient_of(model, x, y)

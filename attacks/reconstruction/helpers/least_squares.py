@@ -94,6 +94,9 @@ class LeastSquares(Matching):
             spent, start = spent + best.evaluations, best.points
         return replace(best, evaluations=spent)
 
+    def longest(self, stages: int) -> int:
+        return (stages + self.options.decades) * (self.options.iterations + 1)
+
     def _lbfgs(self, evaluate: Evaluate, start: Tensor) -> Minima:
         o = self.options
         return minimise(evaluate, start, o.iterations, HISTORY, target=o.tolerance, race=RACE, patience=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import ClassVar, Protocol
 
 import torch
@@ -103,6 +104,7 @@ class MatchingObjective:
         corner: c of the total variation. outside: weight of the squared distance from [0, 1].
         coordinates: coordinates of images; None: their pixels. unlikely: weight of ‖z‖²/d of these coordinates z.
         at_once: the number of candidates that are evaluated as one batch (one needs no `vmap`); None: all.
+        told: called at every evaluation.
     """
 
     seen: Observation
@@ -117,6 +119,7 @@ class MatchingObjective:
     outside: float = 0.0
     unlikely: float = 0.0
     colours: bool = False
+    told: Callable[[], None] = lambda: None
 
     @property
     def pixels(self) -> int:
@@ -158,6 +161,7 @@ class MatchingObjective:
             return values.detach(), gradients
 
         def evaluate(points: Tensor) -> tuple[Tensor, Tensor]:
+            self.told()
             if self.at_once is None or len(points) <= self.at_once:
                 return together(points)
             values, gradients = zip(*(together(part) for part in points.split(self.at_once)), strict=True)
@@ -186,9 +190,14 @@ class Matching(Inference):
         coordinates = None
         if view.population is not None and view.threat.form == "adaptive":  # the papers' attacks have no prior
             coordinates = Coordinates.of(view.population.x)
+        n = len(view.observations)
         for i, seen in enumerate(view.observations):
-            guess.append(self._reconstruct(view, seen, coordinates, rng.child(self.name, i)))
-            progress((i + 1) / len(view.observations), f"round {seen.round}: match {guess[-1].match:.1e}")
+
+            def told(share: float, text: str, i: int = i) -> None:
+                progress((i + share) / n, text)
+
+            guess.append(self._reconstruct(view, seen, coordinates, rng.child(self.name, i), told))
+            progress((i + 1) / n, f"round {seen.round}: match {guess[-1].match:.1e}")
         return guess
 
     def unreadable(self, seen: Observation) -> str:
@@ -239,7 +248,13 @@ class Matching(Inference):
                 observation has one.
         """
 
-    def _reconstruct(self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng) -> Reconstruction:
+    @abstractmethod
+    def longest(self, stages: int) -> int:
+        """How many evaluations a search with so many objectives makes at most."""
+
+    def _reconstruct(
+        self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng, progress: Progress
+    ) -> Reconstruction:
         o, n = self.options, seen.images
         device = next(iter(seen.target.values())).device
         shape, classes = (n, *view.input_shape), view.n_classes
@@ -257,6 +272,7 @@ class Matching(Inference):
         if fixed is None:
             points = torch.cat([points, logits.flatten(1)], 1)
         stages = [seen] if seen.rough is None else [replace(seen, simulate=seen.rough), seen]
+        told = _counting(progress, self.longest(len(stages)), f"round {seen.round}")
         objectives = [
             MatchingObjective(
                 seen=stage,
@@ -267,6 +283,7 @@ class Matching(Inference):
                 measure=self.measure,
                 at_once=at_once,
                 coordinates=coordinates,
+                told=told,
             )
             for stage in stages
         ]
@@ -274,6 +291,17 @@ class Matching(Inference):
         x, y = objectives[-1].split(best.points[0])
         labels = view.criterion.classes(view.criterion.target(y, y)) if classes else y
         return Reconstruction(x, labels, float(best.values[0]), best.evaluations)
+
+
+def _counting(progress: Progress, most: int, name: str) -> Callable[[], None]:
+    """A function that reports, as the share of the most calls, how often it was called before."""
+    counter = count()
+
+    def told() -> None:
+        done = next(counter)
+        progress(min(done / most, 1.0), f"{name}: {done} of at most {most} evaluations")
+
+    return told
 
 
 def lowest(minima: Minima) -> Minima:
