@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from helpers.pages import DOCS, GENERATED, MEASURED, PAGES, README, blocks, commands, in_tables, require
+from helpers.pages import DOCS, GENERATED, MEASURED, PAGES, README, blocks, commands, in_tables, pieces, require
 from helpers.paths import ROOT
 
 from fedarena.cli import main, parser
@@ -18,24 +18,24 @@ COMMANDS = [
     for page in (*PAGES, *GENERATED)
     for command in [*commands(page, "sh", "sh long"), *in_tables(page)]
 ]
-SHORT = {command: page.stem for page in (README, *DOCS) for command in commands(page, "sh")}
 OWN_FILE = re.compile(r"^(?:CARD = |@fa\.)", re.MULTILINE)
-CODE = [
-    pytest.param(code, id=f"{page.stem} {i}")
+PIECES = [
+    pytest.param(page, piece, id=f"{page.stem} {i}: {piece.splitlines()[0]}")
     for page in (README, *DOCS)
-    for i, code in enumerate(blocks(page, "python"))
-    if not OWN_FILE.search(code)
+    for i, piece in enumerate(pieces(page))
+    if not OWN_FILE.search(piece)
 ]
 """All but files of examples/, which have tests of their own."""
 
 
-@pytest.fixture
-def beside_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with the reports and the examples."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("reports", "examples"):
-        (tmp_path / name).symlink_to(ROOT / name)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
+    """A working folder for each page, with the reports and the examples."""
+    made = {page: tmp_path_factory.mktemp(page.stem) for page in (README, *DOCS)}
+    for folder in made.values():
+        for name in ("reports", "examples"):
+            (folder / name).symlink_to(ROOT / name)
+    return made
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -47,21 +47,26 @@ def test_a_command_of_a_page_is_one(command: str) -> None:
         assert args.all or args.table in TABLES
 
 
-@pytest.mark.usefixtures("beside_reports", "briefly_alone", "undrawn")
-@pytest.mark.parametrize("command", [pytest.param(c, id=f"{page}: {c}") for c, page in SHORT.items()])
-def test_a_short_command_of_the_documentation_runs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    require(command)
-    words = shlex.split(command)[1:]
-    more = ["--jobs", "1", "--quiet"] if words[0] == "run" else []
-    assert main([*words, *more]) == 0
-    assert capsys.readouterr().out
-
-
-@pytest.mark.parametrize("code", CODE)
-def test_the_code_of_a_page_runs(code: str, beside_reports: Path) -> None:
-    require(code)
-    exec(code, {"__name__": "page"})
-    assert ("savefig" in code) == (beside_reports / "dlg.png").is_file()
+@pytest.mark.usefixtures("briefly_alone", "undrawn")
+@pytest.mark.parametrize(("page", "piece"), PIECES)
+def test_a_page_runs_from_top_to_bottom(
+    page: Path,
+    piece: str,
+    folders: dict[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The short commands and the code of a page, one after another in one folder."""
+    require(piece)
+    monkeypatch.chdir(folders[page])
+    if piece.startswith("bench "):
+        words = shlex.split(piece)[1:]
+        more = ["--jobs", "1", "--quiet"] if words[0] == "run" else []
+        assert main([*words, *more]) == 0
+        assert capsys.readouterr().out
+    else:
+        exec(piece, {"__name__": "page"})
+        assert "savefig" not in piece or Path("dlg.png").is_file()
 
 
 def test_the_first_command_is_the_main_job() -> None:

@@ -31,7 +31,21 @@ def blocks(page: Path, info: str) -> list[str]:
 
 def commands(page: Path, *infos: str) -> list[str]:
     """The commands of its blocks of shell that begin with `bench`, without comments."""
-    lines = [line for info in infos for block in blocks(page, info) for line in block.replace("\\\n", " ").splitlines()]
+    return [command for info in infos for block in blocks(page, info) for command in commands_of(block)]
+
+
+def pieces(page: Path) -> Iterator[str]:
+    """What its short blocks of shell and of Python do, in the page's order: commands, and code."""
+    for match in FENCE.finditer(page.read_text(encoding="utf-8")):
+        if match["info"] == "sh":
+            yield from commands_of(match["body"])
+        if match["info"] == "python":
+            yield match["body"]
+
+
+def commands_of(block: str) -> list[str]:
+    """The commands of a block of shell."""
+    lines = block.replace("\\\n", " ").splitlines()
     parts = [part.strip() for line in lines if "pip install" not in line for part in line.split(" #")[0].split("&&")]
     return [part for part in parts if part.startswith("bench ")]
 
