@@ -55,6 +55,7 @@ def test_the_import_and_the_list_of_methods_load_no_torch() -> None:
 def test_every_public_name_is_there_and_documented() -> None:
     assert all(getattr(fa, name).__doc__ for name in fa.__all__)
     assert set(fa.__all__) <= set(dir(fa))
+    assert len(dir(fa)) == len(set(dir(fa)))
     with pytest.raises(AttributeError, match="no attribute 'ran'"):
         fa.ran  # noqa: B018
 
@@ -159,6 +160,8 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
     assert {record["key"] for record in read} == {record["key"] for record in made}
     with pytest.raises(fa.UserError, match="no folder"):
         fa.read_records(tmp_path / "none")
+    with pytest.raises(fa.UserError, match=f"is part of a folder of records, allowed: that folder, {tmp_path}$"):
+        fa.read_records(tmp_path / "records")
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,10 @@ class Store:
     def require_records(self) -> None:
         """Raise UserError where there are none."""
         if not self.complete():
+            if self.folder.name == "records" and Store(self.folder.parent).complete():
+                raise UserError(
+                    f"{self.folder} is part of a folder of records, allowed: that folder, {self.folder.parent}"
+                )
             why = "" if self.folder.is_dir() else ", which is no folder"
             more = "".join(f" ({note})" for note in self.notes())
             raise UserError(
