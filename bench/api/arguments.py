@@ -24,12 +24,9 @@ def named_options(options: dict[str, Any]) -> dict[str, Any]:
     }
     if not objects:
         return options
-    from fedarena import goals
     from fedarena.runs.own_objects import name_of
 
-    named = options | {option: name_of(option, value) for option, value in objects.items()}
-    goals.of_attack.cache_clear()  # a class of this session can change under its name
-    return named
+    return options | {option: name_of(option, value) for option, value in objects.items()}
 
 
 def parsed_args(command: str, words: list[str], options: dict[str, Any]) -> argparse.Namespace:

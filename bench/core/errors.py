@@ -79,9 +79,11 @@ def _is_a_methods(frame: FrameType) -> bool:
 
 
 def type_of(value: Any) -> str:
-    """What a value is, in messages: "an int", "a list", "None"."""
+    """What a value is, in messages: "an int", "a list", "a class", "None"."""
     if value is None:
         return "None"
+    if isinstance(value, type):
+        return "a class"
     return with_article(type(value).__name__)
 
 

@@ -1,8 +1,9 @@
 """Methods in a single file, without a package: `--plugin my_method.py`.
 
-The file has its cards at the top level: `NAME = Card(name="…", kind="…", …)`, or a function below a decorator such as
-`@fa.rule("…")` (`fedarena.runs.short_methods`). They are found in its syntax tree, so that nothing of it runs before
-one of its methods is used. The paths are kept in an environment variable, by which worker processes know them, too.
+The file has its cards at the top level: `NAME = Card(name="…", kind="…", …)`, a function below a decorator such as
+`@fa.rule("…")` (`fedarena.runs.short_methods`), or `NAME = fa.rule("…")(function)`. They are found in its syntax tree,
+so that nothing of it runs before one of its methods is used. The paths are kept in an environment variable, by which
+worker processes know them, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -100,9 +101,11 @@ def _require_own_name(path: Path) -> None:
 
 def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
     """(attribute, name, kind) of each card."""
+    short = _imported(tree)
     for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef):
-            yield from _decorated(statement)
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for decorator in statement.decorator_list:
+                yield from _decorated(statement.name, decorator, short)
             continue
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             place, value = statement.targets[0], statement.value
@@ -112,24 +115,37 @@ def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
             continue
         if not (isinstance(place, ast.Name) and isinstance(value, ast.Call)):
             continue
+        yield from _decorated(place.id, value.func, short)
         given = _constants(value)
-        if _called(value) == "Card" and isinstance(given.get("name"), str) and isinstance(given.get("kind"), str):
+        if (
+            _called(value, short) == "Card"
+            and isinstance(given.get("name"), str)
+            and isinstance(given.get("kind"), str)
+        ):
             yield place.id, str(given["name"]), str(given["kind"])
 
 
-def _decorated(function: ast.FunctionDef) -> Iterator[tuple[str, str, str]]:
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Names of a file's own → the names that they have in the modules that they are imported from."""
+    imports = [statement for statement in tree.body if isinstance(statement, ast.ImportFrom)]
+    return {one.asname: one.name for statement in imports for one in statement.names if one.asname}
+
+
+def _decorated(attribute: str, decorator: ast.expr, short: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """(attribute, name, kind) of the card that a decorator makes of a function."""
-    for decorator in function.decorator_list:
-        if isinstance(decorator, ast.Call) and (kind := DECORATORS.get(_called(decorator))):
-            first = [one.value for one in decorator.args[:1] if isinstance(one, ast.Constant)]
-            name = first[0] if first else _constants(decorator).get("name")
-            if isinstance(name, str):
-                yield function.name, name, kind
+    if isinstance(decorator, ast.Call) and (kind := DECORATORS.get(_called(decorator, short))):
+        first = [one.value for one in decorator.args[:1] if isinstance(one, ast.Constant)]
+        name = first[0] if first else _constants(decorator).get("name")
+        if isinstance(name, str):
+            yield attribute, name, kind
 
 
-def _called(call: ast.Call) -> str:
+def _called(call: ast.Call, short: Mapping[str, str]) -> str:
     """The name of what is called, without its module."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else str(getattr(call.func, "id", ""))
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    name = str(getattr(call.func, "id", ""))
+    return short.get(name, name)
 
 
 def _constants(call: ast.Call) -> dict[str | None, object]:

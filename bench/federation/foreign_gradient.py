@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.dropout import _DropoutNd
 
+from fedarena.contracts.active_inference import ActiveInference
 from fedarena.contracts.inference import Inference, Reconstruction
 from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import PlainGradient, as_batch
@@ -179,6 +180,8 @@ def read_upload(
     """The upload with the model's parameters. Raises UserError for what does not fit together."""
     if not isinstance(model, nn.Module):
         raise UserError(f"model is {type_of(model)}, allowed: an nn.Module")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise UserError(f"model is {type_of(model)}, allowed: the nn.Module of Python that it was made of")
     if not isinstance(input_shape, Sequence) or isinstance(input_shape, str):
         raise UserError(f"input_shape is {type_of(input_shape)}, allowed: integers, such as (1, 28, 28)")
     task = Task(
@@ -188,8 +191,8 @@ def read_upload(
         sizes=(images,),
         schedule=schedule,
     )
-    _require_fit(task)
     params = {n: given.numbers(f"parameter {n} of the model", p).clone() for n, p in task.model.named_parameters()}
+    _require_fit(task)
     ordered = _in_order(gradients, dict(model.named_parameters()))
     return OwnUpload(task, params, dict(zip(params, ordered, strict=True)))
 
@@ -232,6 +235,10 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
     """The attack. Raises UserError for one of another kind or of another package, or options that do not fit."""
     spec = compose.parse_attack(name, {option: to_text(value) for option, value in options.items()})
     kind = compose.attack_class(spec)
+    if issubclass(kind, ActiveInference):
+        raise UserError(
+            f"attack is '{name}', for which a server chooses what it sends, allowed: one on a given gradient"
+        )
     if not issubclass(kind, Inference) or kind.goal != "reconstruction":
         raise UserError(f"attack is '{name}', which guesses no images, allowed: an attack after images")
     if compose.foreign("attack", spec):

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedarena import goals
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
@@ -50,8 +51,14 @@ def name_of(option: str, given: Any) -> str:
         UserError: an object that is none of these, or a name that another method has.
     """
     card = given if isinstance(given, Card) else _card(option, given)
-    registry.hold(card)
+    make_known(card)
     return card.name
+
+
+def make_known(card: Card) -> None:
+    """Make a card known by its name in this session. Raises UserError for a name that another method has."""
+    registry.hold(card)
+    goals.of_attack.cache_clear()  # a class of this session can change under its name
 
 
 def card_of_class(given: Any) -> Card:

@@ -4,7 +4,8 @@
     def middle(x, f):
         return x.median(0).values
 
-The name of the function then holds the card, which `--plugin`, entry points and `fa.run` take. Further fields of the
+The name of the function then holds the card, which `--plugin`, entry points and `fa.run` take. In a session the method
+is known by its name at once. Further fields of the
 card (`fedarena.core.card.Card`) are keywords. A method with options, a memory or readings of its own is a class.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, cast
 
@@ -33,9 +35,12 @@ from fedarena.core.tensors import Tensors, are_tensors, flatten, kind_of, plain_
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
+from fedarena.runs.own_objects import make_known
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Card]
+Key = tuple[str, Kind, str]
+"""The module of a function, and the kind and the name of the method that is made of it."""
 
 WATCHED = 25
 """The rounds that a privacy attack reads; each is a question of its own."""
@@ -162,11 +167,12 @@ class _Short:
     """What classes of functions share: their objects are pickled by the place of the card.
 
     Attributes:
-        function: what the user wrote. parameters: how many it has.
+        function: what the user wrote. parameters: how many it has. key: of its class in `_made`.
     """
 
     function: Function
     parameters: int
+    key: Key
 
     @property
     def place(self) -> str:
@@ -180,18 +186,18 @@ class _Short:
         raise error(f"{self.place} returned {kind_of(returned)}, allowed: {kind_of(given)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _blank, (self.function.__module__, self.function.__qualname__), self.__dict__
+        return _blank, (self.key,), self.__dict__
 
 
-_made: dict[tuple[str, str], type] = {}
-"""(module, name) of each function of this process → the class that was made of it."""
+_made: dict[Key, type] = {}
+"""The classes that were made of functions in this process."""
 
 
-def _blank(module: str, name: str) -> Any:
+def _blank(key: Key) -> Any:
     """An object of the class that was made of a function, without its attributes."""
-    if (module, name) not in _made:
-        import_module(module)
-    made: Any = _made[module, name]
+    if key not in _made:
+        import_module(key[0])
+    made: Any = _made[key]
     return made.__new__(made)
 
 
@@ -218,11 +224,16 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
         short.function, short.parameters = staticmethod(function), count
         short.__name__ = short.__qualname__ = function.__name__
         short.__module__, short.__doc__ = function.__module__, function.__doc__
-        _made[function.__module__, function.__qualname__] = made
+        short.key = (function.__module__, kind, about["name"])
+        _made[short.key] = made
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
         try:
-            return Card(**{**about, "title": title}, kind=kind, target=made)
+            card = Card(**{**about, "title": title}, kind=kind, target=made)
         except (TypeError, ValueError) as error:
             raise UserError(f"{kind} {about['name']}: {error}") from None
+        if function.__module__ == "__main__":  # of a session; a plug-in file's are found by its syntax tree
+            with suppress(UserError):  # a name in use is told where the card is used
+                make_known(card)
+        return card
 
     return decorate

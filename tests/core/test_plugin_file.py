@@ -53,11 +53,20 @@ def second(own, rng): ...
 def third(): ...
 @fa.defense(NAME)
 def fourth(upload): ...
+fifth = fa.rule("five")(lambda x, f: x.mean(0))
+from fedarena import privacy_attack as reader
+@reader("six")
+async def sixth(seen, view): ...
+@fa.rule("seven")
+class Seventh: ...
 """
     found = plugin_file.claims_of(saved(tmp_path, text))
     assert [(c.kind, c.name, c.target) for c in found] == [
         ("aggregator", "one", "my_first:first"),
         ("attack", "two", "my_first:second"),
+        ("aggregator", "five", "my_first:fifth"),
+        ("attack", "six", "my_first:sixth"),
+        ("aggregator", "seven", "my_first:Seventh"),
     ]
 
 

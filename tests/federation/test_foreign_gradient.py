@@ -195,6 +195,10 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"attack": "lira"}, "unknown attack"),
         ({"attack": "sign-flip"}, "guesses no images"),
         ({"attack": "joint-membership"}, "guesses no images"),
+        (
+            {"attack": "imprint"},
+            "attack is 'imprint', for which a server chooses what it sends, allowed: one on a given",
+        ),
         ({"attack": "dlg", "iteration": 3}, "did you mean iterations"),
         ({"attack": "dlg", "dlg.labels": "given"}, "pass labels"),
         ({"labels": [1]}, "makes no use of labels"),
@@ -240,6 +244,18 @@ def test_bad_input_is_told_in_one_line(changes: dict[str, Any], said: str) -> No
     given |= {"attack": "dlg"} | changes
     with pytest.raises(UserError, match=said):
         invert(model, **given)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_model_without_python_or_numbers_is_told_in_one_line() -> None:
+    model, (x, y) = dense(), digits(1)
+    given: dict[str, Any] = {"gradients": gradient_of(model, x, y), "input_shape": (1, 8, 8), "n_classes": 10}
+    with pytest.raises(UserError, match=r"Module, allowed: the nn.Module of Python that it was made of$"):
+        invert(torch.jit.trace(model, x), **given, attack="dlg")
+    with pytest.raises(
+        UserError, match=r"^parameter 1.weight of the model: a meta tensor \[32, 64\], allowed: a dense"
+    ):
+        invert(model.to("meta"), **given, attack="dlg")
 
 
 def test_arrays_and_lists_are_gradients_too() -> None:

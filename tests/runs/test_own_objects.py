@@ -153,7 +153,7 @@ class Silent(nn.Linear):
         (nn.Flatten(), "has no parameters"),
         (Silent(64, 10), r"makes None of inputs \[2, 1, 8, 8\]"),
         (lambda input_shape, n_classes: None, "function made None, allowed: an nn.Module"),
-        (lambda input_shape, n_classes: nn.Linear, "function made a type, allowed: an nn.Module"),
+        (lambda input_shape, n_classes: nn.Linear, "function made a class, allowed: an nn.Module"),
         (lambda: nn.Linear(64, 10), r"function of \(\), allowed: one of \(input_shape, n_classes\)"),
         (lambda input_shape, n_classes: 1 / 0, r"ZeroDivisionError.*test_own_objects.py"),
         (partial(nn.Linear, 64), "partial, which fails"),

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.paths import ROOT
+from helpers.plugin_files import forgotten
 from helpers.plugins import installed
 from torch import Tensor
 
@@ -109,6 +110,32 @@ def test_its_objects_can_be_pickled() -> None:
     copy = pickle.loads(pickle.dumps(quarters.target(quarters.parse({}), problem.task)))
     assert type(copy) is quarters.target
     assert copy.task.sizes == problem.task.sizes
+
+
+firsts = fa.rule("first-of-all")(lambda x, f: x[0])
+lasts = fa.rule("last-of-all")(lambda x, f: x[-1])
+
+
+def test_two_functions_without_a_name_stay_apart_when_pickled() -> None:
+    x = torch.arange(6.0).reshape(3, 2)
+    copies = [pickle.loads(pickle.dumps(card.load()(card.options()))) for card in (firsts, lasts)]
+    assert [copy.function(x, 0).tolist() for copy in copies] == [[0.0, 1.0], [4.0, 5.0]]
+
+
+def test_in_a_session_a_function_is_known_by_its_name_at_once() -> None:
+    def quarter(x: Tensor, f: int) -> Tensor:
+        return x.mean(0) / 4
+
+    x = torch.eye(4)
+    quarter.__module__ = "__main__"
+    with forgotten():
+        with pytest.raises(UserError, match="unknown aggregator 'quarter'"):
+            fa.aggregate("nnm+quarter", x, 1)
+        fa.rule("quarter")(quarter)
+        assert torch.allclose(4 * fa.aggregate("nnm+quarter", x, 0), x.mean(0))
+        card = fa.rule("krum")(quarter)
+        with pytest.raises(UserError, match="aggregator 'krum' is claimed by fedarena: choose another name"):
+            fa.aggregate(card, x, 1)
 
 
 def test_a_function_of_the_wrong_parameters_is_refused() -> None:
