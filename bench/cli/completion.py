@@ -12,7 +12,10 @@ from typing import Any
 
 from fedarena.core import registry
 from fedarena.core.card import Kind
-from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
+from fedarena.core.options import describe_options
+from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE, READERS
+
+Completer = Callable[..., list[str]]
 
 SHELLS = ("bash", "zsh", "fish")
 SUITE, ANY = "suite", "any"
@@ -24,10 +27,19 @@ COMPLETED: dict[str, tuple[Kind | str, ...]] = {
     "partition": ("partition",),
     "suite": (SUITE,),
     "name": (ANY,),
+    "method": (ANY,),
 }
 """The name of an argument → the kinds of names that complete it."""
-WORDS: dict[str, tuple[str, ...]] = {"party": READERS, "form": FORMS, "knows": KNOWLEDGE}
+WORDS: dict[str, Callable[[], Sequence[str]]] = {
+    "party": lambda: READERS,
+    "form": lambda: FORMS,
+    "knows": lambda: KNOWLEDGE,
+    "threats": lambda: (*EVERYONE, *KNOWLEDGE),
+    "laws": lambda: _laws(),
+}
 """The name of an argument → the words that complete it, several with commas."""
+OR_FILE = ("method",)
+"""Names of arguments that may be a file as well."""
 
 
 def add_parser(subparsers: Any) -> None:
@@ -56,9 +68,12 @@ def complete(parser: argparse.ArgumentParser) -> None:
     for action in _actions(parser):
         if action.dest in COMPLETED:
             kinds = COMPLETED[action.dest]
-            action.completer = _going_on(partial(_names, kinds), "+")  # type: ignore[attr-defined]
+            names = _going_on(partial(_names, kinds), "+")
+            action.completer = _or_file(names) if action.dest in OR_FILE else names  # type: ignore[attr-defined]
         if action.dest in WORDS:
-            action.completer = _going_on(partial(list, WORDS[action.dest]), ",")  # type: ignore[attr-defined]
+            action.completer = _going_on(WORDS[action.dest], ",")  # type: ignore[attr-defined]
+        if action.dest == "set":
+            action.completer = _settings  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
 
 
@@ -71,7 +86,7 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from _actions(command)
 
 
-def _going_on(words: Callable[[], Sequence[str]], mark: str) -> Callable[..., list[str]]:
+def _going_on(words: Callable[[], Sequence[str]], mark: str) -> Completer:
     """The words that go on with what is typed after the last mark; what is before it stays."""
 
     def going_on(prefix: str, **_: Any) -> list[str]:
@@ -79,6 +94,37 @@ def _going_on(words: Callable[[], Sequence[str]], mark: str) -> Callable[..., li
         return [f"{head}{between}{word}" for word in words() if word.startswith(last)]
 
     return going_on
+
+
+def _or_file(names: Completer) -> Completer:
+    """The names, and files of Python."""
+    from argcomplete.completers import FilesCompleter
+
+    files = FilesCompleter(("py",))
+    return lambda prefix, **given: [*names(prefix, **given), *files(prefix)]
+
+
+def _settings(prefix: str, parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    """GROUP.OPTION= for `--set` of what is named on the line, and of the training; OPTION= for that of `check`."""
+    if getattr(parsed_args, "method", None) is not None:
+        return [f"{option}=" for option in _options_of(str(parsed_args.method))]
+    parts = "+".join(filter(None, (getattr(parsed_args, kind, None) for kind in ("defense", "attack", "model"))))
+    found = [f"{part}.{option}=" for part in parts.split("+") for option in _options_of(part)]
+    from fedarena.problem.schedule import Schedule
+
+    return [*found, *(f"training.{one.name}=" for one in describe_options(Schedule))]
+
+
+def _options_of(name: str) -> list[str]:
+    """The options of all methods of a name."""
+    cards = [known.card(name) for known in registry.registries().values() if name in known]
+    return [option.name for card in cards for option in describe_options(card.options)]
+
+
+def _laws() -> list[str]:
+    from fedarena.testing import laws
+
+    return list(laws())
 
 
 def _names(kinds: tuple[str, ...]) -> list[str]:

@@ -20,7 +20,9 @@ def completions(line: str, tmp_path: Path) -> set[str]:
     answer = tmp_path / "answer"
     asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_STDOUT_FILENAME": str(answer)}
     asked |= {"_ARGCOMPLETE_SUPPRESS_SPACE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line.encode()))}
-    subprocess.run([sys.executable, "-c", CODE], env={**os.environ, **asked}, check=True, capture_output=True)
+    (tmp_path / "my_rule.py").touch()
+    env = {**os.environ, **asked}
+    subprocess.run([sys.executable, "-c", CODE], env=env, check=True, capture_output=True, cwd=tmp_path)
     return set(answer.read_text().split("\n"))
 
 
@@ -36,6 +38,13 @@ def completions(line: str, tmp_path: Path) -> set[str]:
         ("bench run --party server,cl", {"server,client"}),
         ("bench run --form ", {"paper", "adaptive"}),
         ("bench suite run hetero", {"heterogeneous"}),
+        ("bench leaderboard --threats server,om", {"server,omniscient"}),
+        ("bench check kru", {"krum"}),
+        ("bench check my_", {"my_rule.py"}),
+        ("bench check krum --laws devices-agr", {"devices-agree"}),
+        ("bench check dbcl --set ra", {"ratio="}),
+        ("bench run --defense dbcl+krum --attack dlg --set dbcl.r", {"dbcl.ratio="}),
+        ("bench run --attack dlg --set training.local_e", {"training.local_epochs="}),
         ("bench completion f", {"fish"}),
     ],
 )
