@@ -179,6 +179,8 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
         ({"save_transcript": 3}, "option 'save_transcript' is an int, allowed: a path"),
         ({"out": ""}, "option 'out' is '', allowed: a path"),
         ({"progress": 3}, "option 'progress' is an int"),
+        ({"with_truth": True}, "option 'with_truth' does nothing without option 'save_transcript': give that one, too"),
+        ({"training-lr.x": 1}, "^a dotted option names the group 'training-lr'"),
         ({"rounds": 10**20}, "option 'rounds' is '1000.*', allowed: integers up to 9007199254740991"),
         ({"rounds": 1e20}, "option 'rounds' is '1e\\+20', allowed: integer"),
         ({"jobs": 10**9}, "option 'jobs' is 1000000000, allowed: 1 to 10000"),
@@ -211,6 +213,17 @@ def test_tables_of_pandas_are_a_data_set() -> None:
         fa.run("median", "sign-flip", dataset=dataset, **given) for dataset in ((pd.DataFrame(x), pd.Series(y)), (x, y))
     )
     assert repeatable(tables) == repeatable(arrays)
+
+
+def test_double_precision_as_the_session_s_own_changes_nothing() -> None:
+    made = [fa.run("fedavg", "dlg", party="server", jobs=1, **SHORT)]
+    torch.set_default_dtype(torch.float64)
+    try:
+        made.append(fa.run("fedavg", "dlg", party="server", jobs=1, **SHORT))
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert repeatable(made[0]) == repeatable(made[1])
 
 
 def test_a_suite_is_measured_and_returned(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def _in_python(message: str) -> str:
     message = re.sub(r" \(see `bench [^`]*`\)$", "", message)
     message = re.sub(r"^unrecognized arguments: --([^=;]*)(=[^;]*)?", r"option '\1' is unknown", message)
     message = re.sub(r"^argument --([\w-]+): expected one argument", r"option '\1' is True, allowed: a value", message)
-    message = message.replace("it is --set ", "it is ").replace("=VALUE", "")
+    message = message.replace("it is --set ", "it is ").replace("=VALUE", "").replace("option 'set'", "a dotted option")
     return re.sub(
         r"(option '|--)([\w-]+)", lambda m: m[1].replace("--", "") + m[2].lstrip("-").replace("-", "_"), message
     )

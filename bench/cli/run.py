@@ -177,7 +177,7 @@ def _transcript_folder(args: argparse.Namespace) -> TranscriptFolder | None:
     if args.save_transcript is not None:
         return TranscriptFolder(Path(args.save_transcript), args.with_truth)
     if args.with_truth:
-        raise UserError("option 'with-truth' does nothing without 'save-transcript': give that one, too")
+        raise UserError("option 'with-truth' does nothing without option 'save-transcript': give that one, too")
     return None
 
 

@@ -72,7 +72,10 @@ def _plain(given: Any) -> Any:
     if isinstance(given, Tensor):
         return given.detach()
     if not isinstance(given, np.ndarray) and not hasattr(given, "to_numpy"):
-        return [_plain(one) for one in given] if isinstance(given, list | tuple) else given
+        if not isinstance(given, list | tuple):
+            return given
+        parts = [_plain(one) for one in given]
+        return np.array(parts) if parts and all(isinstance(one, np.ndarray) for one in parts) else parts
     array = np.array(given)
     return array.astype(array.dtype.newbyteorder("="))
 

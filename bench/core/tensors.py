@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy.typing as npt
@@ -204,3 +205,14 @@ def kind_of(value: Any) -> str:
     odds = {"complex ": value.is_complex(), "meta ": value.is_meta, "quantized ": value.is_quantized}
     odd = next((word for word, holds in odds.items() if holds), "")
     return f"a {odd if value.layout == torch.strided else 'sparse '}tensor {list(value.shape)}"
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """New tensors have single precision in the block, whatever the caller has set."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

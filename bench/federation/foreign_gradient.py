@@ -23,7 +23,7 @@ from fedarena.core.errors import UserError, type_of
 from fedarena.core.given import Numbers
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, single_precision
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.models.architecture import UnusableLayer, with_layer_names
@@ -106,8 +106,8 @@ def guess_behind(
 
 @contextmanager
 def with_gradients() -> Iterator[None]:
-    """Gradients can be taken in the block, whatever the caller has switched off."""
-    with torch.inference_mode(False), torch.enable_grad():
+    """Gradients can be taken in the block, in single precision, whatever the caller has set."""
+    with torch.inference_mode(False), torch.enable_grad(), single_precision():
         yield
 
 
@@ -167,6 +167,8 @@ def _population(task: Task, samples: tuple[Numbers, Numbers]) -> Population:
     if not x.is_floating_point():
         kind = str(x.dtype).removeprefix("torch.")
         raise UserError(f"inputs of samples: {kind} values, allowed: floats in the range that the model was trained on")
+    if x.numel() and float(x.max()) > 1 and bool((x == x.round()).all()):
+        raise UserError(f"inputs of samples: whole numbers up to {float(x.max()):g}, allowed: floats in [0, 1]")
     y = given.class_numbers("classes of samples", samples[1], task.n_classes)
     if x.shape[1:] != task.input_shape or y.shape != x.shape[:1] or not len(y):
         shape = ", ".join(map(str, task.input_shape))
@@ -253,7 +255,7 @@ def _require_fit(task: Task) -> None:
     training = [(name or type(task.model).__name__, m) for name, m in task.model.named_modules() if m.training]
     for name, m in training:
         what = "keeps numbers of its batches" if any(True for _ in m.buffers(False)) else ""
-        if what := "drops units" if isinstance(m, _DropoutNd) else what:
+        if what := "drops units" if isinstance(m, _DropoutNd) and m.p > 0 else what:
             raise UserError(f"model: {name} is in training mode and {what}, allowed: evaluation mode (model.eval())")
     try:
         require_fit(task.model, task.input_shape, task.criterion.outputs)

@@ -79,7 +79,10 @@ def membership(scores: Numbers, members: Numbers) -> dict[str, float]:
 
 
 def _floats(samples: Numbers, name: str) -> Tensor:
-    x = given.numbers(name, samples).cpu().double()
+    values = given.numbers(name, samples).cpu()
+    if not values.is_floating_point() and values.numel() and int(values.max()) > 1:
+        raise UserError(f"{name}: whole numbers up to {int(values.max())}, allowed: floats in [0, 1]")
+    x = values.double()
     last = x.dim() == 4 and x.shape[-1] in (1, 3) and x.shape[1] not in (1, 3)
     if x.dim() not in (2, 4) or not x.numel() or last:
         raise UserError(

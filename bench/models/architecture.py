@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedarena.core.errors import UserError, type_of
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, single_precision
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -62,14 +62,14 @@ class Architecture(ABC):
 
 
 def blank(make: Callable[[], M]) -> M:
-    """Build a module with zero parameters.
+    """Build a module with zero parameters, in single precision.
 
     PyTorch's layers initialise themselves from the global generator; on the meta device they draw nothing.
 
     Raises:
         UnusableLayer: `make` makes something else.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), single_precision():
         module = make()
     if not isinstance(module, nn.Module):
         raise UnusableLayer(f"function made {type_of(module)}, allowed: an nn.Module")

@@ -61,7 +61,7 @@ def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> Any:
     Raises:
         UnusableLayer: a layer draws from a global generator, or changes its own buffers.
     """
-    inputs = torch.rand(SAMPLES, *input_shape, generator=torch.Generator().manual_seed(0))
+    inputs = torch.rand(SAMPLES, *input_shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
     before: dict[str, tuple[Any, ...]] = {}
     handles = []
     for name, layer in module.named_modules():

@@ -277,14 +277,17 @@ def arithmetic() -> Iterator[None]:
     Torch uses one thread, also afterwards: trials are the unit of parallelism, and a second OpenMP thread on a busy
     machine costs far more than it gives. Denormal numbers, below 1e-38 in single precision, become 0: errors of nearly
     fitted samples get that small, and a processor takes a hundred times as long for them. The setting affects all
-    floats of this thread, also Python's own, so it is reset.
+    floats of this thread, also Python's own, so it is reset. So is the caller's own precision of new tensors.
     """
     import torch
+
+    from fedarena.core.tensors import single_precision
 
     torch.set_num_threads(1)
     before = sys.float_info.min / 2 == 0
     torch.set_flush_denormal(True)
     try:
-        yield
+        with single_precision():
+            yield
     finally:
         torch.set_flush_denormal(before)

@@ -232,6 +232,7 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"attack": 3}, "option 'attack' is an int, allowed: a name"),
         ({"samples": 3}, "samples is an int, allowed:"),
         ({"samples": (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(4))}, "inputs of samples: uint8 values,"),
+        ({"samples": (torch.full((4, 1, 8, 8), 255.0), torch.zeros(4))}, "whole numbers up to 255, allowed: floats in"),
         ({"model": Deciding()}, "model: its forward pass decides by the values that it computes, allowed: the same"),
         ({"samples": (torch.zeros(4, 3), torch.zeros(4))}, r"shapes \[4, 3\] and \[4\], allowed: \[k, 1, 8, 8\]"),
         ({"gradients": [torch.zeros(1)] * 4}, "has shape"),
@@ -246,7 +247,44 @@ def test_bad_input_is_told_in_one_line(changes: dict[str, Any], said: str) -> No
         invert(model, **given)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_double_precision_as_the_session_s_own_changes_nothing() -> None:
+    model, (x, y) = dense(), digits(1)
+    given: dict[str, Any] = {"gradients": gradient_of(model, x, y), "input_shape": (1, 8, 8), "n_classes": 10}
+    found = [invert(model, **given, attack="dlg", iterations=20)]
+    torch.set_default_dtype(torch.float64)
+    try:
+        found.append(invert(model, **given, attack="dlg", iterations=20))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(found[0].images, found[1].images)
+
+
+def test_dropout_that_drops_nothing_may_be_in_training_mode() -> None:
+    model, (x, y) = nn.Sequential(*dense(), nn.Dropout(0.0)), digits(1)
+    guess = invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack="dlg", iterations=5)
+    assert guess.images.shape == x.shape
+
+
+class InParts(nn.Module):
+    """Its first layer is given each row of an image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.out = nn.Linear(8, 8), nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(self.first(x[:, 0]).relu().flatten(1))
+        return out
+
+
+@pytest.mark.parametrize("attack", ["analytic", "spear"])
+def test_a_layer_that_is_given_parts_of_a_sample_is_told_as_such(attack: str) -> None:
+    model, (x, y) = InParts(), digits(1)
+    with pytest.raises(UserError, match=f"attack {attack}: the first layer is given several parts of a sample"):
+        invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack=attack)
+
+
 def test_a_model_without_python_or_numbers_is_told_in_one_line() -> None:
     model, (x, y) = dense(), digits(1)
     given: dict[str, Any] = {"gradients": gradient_of(model, x, y), "input_shape": (1, 8, 8), "n_classes": 10}

@@ -24,6 +24,11 @@ def test_the_truth_in_another_order_is_found() -> None:
     assert "identified" not in fa.metrics.reconstruction(TRUTH, TRUTH)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_list_of_arrays_is_an_array_of_them() -> None:
+    assert fa.metrics.reconstruction(list(TRUTH), TRUTH) == fa.metrics.reconstruction(TRUTH, TRUTH)
+
+
 def test_a_guess_that_another_sample_is_nearer_to_identifies_nothing() -> None:
     found = fa.metrics.reconstruction(OTHERS[:4], TRUTH, OTHERS)
     assert found["identified"] == 0
@@ -51,6 +56,10 @@ def test_membership_is_scikit_learn_s_area() -> None:
     [
         (lambda: fa.metrics.reconstruction(TRUTH[:, :, :4], TRUTH), r"shape \[1, 4, 8\], allowed: \[1, 8, 8\]"),
         (lambda: fa.metrics.reconstruction(TRUTH, TRUTH * 3), "outside"),
+        (
+            lambda: fa.metrics.reconstruction((TRUTH * 255).astype("uint8"), TRUTH),
+            "guess: whole numbers up to 2.., allowed",
+        ),
         (lambda: fa.metrics.reconstruction([], TRUTH), "guess has the shape"),
         (lambda: fa.metrics.reconstruction(TRUTH[0], TRUTH[0]), r"shape \[1, 8, 8\], allowed: images \[n, channels"),
         (lambda: fa.metrics.reconstruction(np.moveaxis(TRUTH, 1, -1), TRUTH), r"shape \[\d+, 8, 8, 1\], allowed"),

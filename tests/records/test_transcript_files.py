@@ -320,7 +320,7 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(
 
 def test_the_truth_alone_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--defense=dbcl", "--attack=dlg", "--with-truth", *WORDS]) == 2
-    assert "option 'with-truth' does nothing without 'save-transcript'" in capsys.readouterr().err
+    assert "option 'with-truth' does nothing without option 'save-transcript'" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -21,6 +21,7 @@ from torch.func import vmap
 
 from fedarena.contracts.kept_entries import without_gaps
 from fedarena.contracts.observation import Observation
+from fedarena.contracts.simulators import PlainGradient
 from fedarena.contracts.view import View
 from fedarena.core.tensors import Tensors
 
@@ -130,6 +131,11 @@ def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> A
         return "a sample played through the protocol leaves no trace in the first layer's bias"
     fitted = rows[:, -1:] * torch.cat([seen_of_probe, seen_of_probe.new_ones(1)])
     if _off(fitted, rows) > EXACT:
+        if isinstance(seen.simulate, PlainGradient):
+            return (
+                "the first layer is given several parts of a sample, such as tokens or positions, and its gradient "
+                "shows no single one of them"
+            )
         return (
             "one sample played through the protocol shows more than one vector in the first layer: what is seen of it "
             "is not its gradient alone: the momentum of earlier rounds is in it, or the layer is not dense, or it is a "
