@@ -141,7 +141,11 @@ def _poisoned_lines(
         lines.append(quality(c.metrics["accuracy"], measure))
     if "lowest" in c.metrics:
         # Records of earlier versions have neither a mean nor a window.
-        names = {"mean_accuracy": "mean", "window_accuracy": f"worst {WINDOW:.0%} of the rounds", "lowest": "lowest"}
+        names = {
+            "mean_accuracy": "mean",
+            "window_accuracy": f"worst {100 * WINDOW:g} % of the rounds",
+            "lowest": "lowest",
+        }
         values = [f"{title} {level(c.metrics[name], measure)}" for name, title in names.items() if name in c.metrics]
         lines.append(f"under attack: {', '.join(values)}")
     shown = [(name, text) for name, text in _lines(defense) if name in c.metrics]
