@@ -22,9 +22,9 @@ HOW = (
     "of the defense's server if it holds samples and trains on them alone. Utility is (accuracy − b)/(FedAvg's "
     "accuracy − b), and 0 for a model that diverged. Integrity is the worst case over poisoning attacks of (accuracy "
     f"under attack − b)/(clean accuracy − b) in the worst window of {100 * WINDOW:g} % of the rounds. Privacy is the "
-    "worst case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. On a seed on which "
-    f"the defense gains nothing without poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if FedAvg "
-    "gains something, and there is none if FedAvg does not. "
+    "worst case over inference attacks on clients' data of 1 − the attacker's advantage over guessing. On a seed on "
+    f"which the defense gains nothing without poisoning (less than {LEAST_GAIN:g} above b), its integrity is 0 if "
+    "FedAvg gains something, and there is none if FedAvg does not. "
     "A cell does not count if the model that is attacked is hardly better than a constant answer, if the defense lets "
     "parties read nothing of messages that leak, or if its attack could have been tuned and was not.",
     "A defense is ranked by the lowest of the scores that count, so that it cannot lead by two while it gives away the "
