@@ -45,6 +45,7 @@ def test_arrays_lists_of_numbers_and_tables_give_arrays() -> None:
         assert_type(fa.aggregate("median", VECTORS, f=1), Floats),
         assert_type(fa.aggregate("median", [[1.0, 2.0, 3.0], [1.0, 3.0, 2.0]], f=0), Floats),
         assert_type(fa.aggregate("median", pd.DataFrame(ROWS), f=1), Floats),
+        assert_type(fa.aggregate("median", pd.DataFrame(ROWS + 0.5).convert_dtypes(), f=1), Floats),
     ):
         assert isinstance(one, np.ndarray)
         assert one.dtype.kind == "f"

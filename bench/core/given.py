@@ -18,6 +18,9 @@ from fedarena.core.tensors import is_plain, kind_of
 Numbers = Tensor | npt.NDArray[Any] | Sequence[Any]
 """A tensor, an array, or nested lists of numbers."""
 
+HALF = 2
+"""Bytes of a number of half precision."""
+
 
 def integer(name: str, given: Any, low: int, high: int | None = None) -> int:
     """An integer in [low, high]; that of numpy is one, True and 2.0 are none. Raises UserError."""
@@ -62,6 +65,9 @@ def numbers(name: str, given: Numbers, *, finite: bool = True) -> Tensor:
     if not is_plain(values):
         raise UserError(f"{name}: {kind_of(values)}, allowed: a dense tensor of numbers")
     values = values.resolve_neg()
+    if values.is_floating_point() and values.element_size() < HALF:
+        kind = str(values.dtype).removeprefix("torch.")
+        raise UserError(f"{name}: {kind} values, allowed: floats of 16 bits or more")
     if finite and not bool(torch.isfinite(values).all()):
         raise UserError(f"{name}: values that are not finite, allowed: finite numbers")
     return values
@@ -76,8 +82,19 @@ def _plain(given: Any) -> Any:
             return given
         parts = [_plain(one) for one in given]
         return np.array(parts) if parts and all(isinstance(one, np.ndarray) for one in parts) else parts
-    array = np.array(given)
+    array = table(given) if hasattr(given, "to_numpy") else np.array(given)
     return array.astype(array.dtype.newbyteorder("="))
+
+
+def table(given: Any) -> npt.NDArray[Any]:
+    """A table or a column of pandas as an array; of types with missing values, which become NaN, as floats.
+
+    Raises ValueError or TypeError for what holds no numbers.
+    """
+    array = np.array(given)
+    if array.dtype == object and given.size:
+        array = given.to_numpy(dtype=float, na_value=np.nan)
+    return array
 
 
 def class_numbers(name: str, given: Numbers, n_classes: int | None = None) -> Tensor:

@@ -38,7 +38,7 @@ def aggregate(
     """What a rule, by its name, makes of one round's uploads; see `fedarena.api.aggregate`. Raises UserError."""
     made = rule_by_name(rule, options)
     if hasattr(uploads, "to_numpy"):  # a table
-        uploads = uploads.to_numpy()
+        uploads = given.numbers("uploads", uploads).numpy()
     rows, shapes = _rows("uploads", uploads)
     assumed = given.integer("f", f, 0, len(rows) - 1)
     made.check(len(rows), assumed)
