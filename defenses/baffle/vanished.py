@@ -24,7 +24,7 @@ def mark(verdicts: Sequence[Tensors], precision: str, whole: bool) -> tuple[str,
     """The warning of a run. whole: whether all differences were counted, or only those of one client's first step."""
     lost = [v[VANISHED].mean() for v in verdicts if VANISHED in v]
     vanished = float(torch.stack(lost).mean()) if lost else 0.0
-    said = f"{100 * vanished:.1f} % of the loss differences were exactly 0 in {precision}"
+    said = f"{vanished:.1%} of the loss differences were exactly 0 in {precision}"
     if not whole:
         said += " (looked at: one client's first step in each round)"
     return (said,) if vanished >= WORTH_SAYING else ()
