@@ -27,6 +27,9 @@ class LawBroken(AssertionError):
         super().__init__(f"{whose}{figure}. To do: {remedy}.")
         self.figure, self.remedy, self.law, self.says, self.method = figure, remedy, law, says, method
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.figure, self.remedy, self.law, self.says, self.method)
+
 
 class LawIdle(Exception):
     """A law says nothing about a method; the message is the reason."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -112,6 +114,19 @@ def test_the_command_prints_a_table_and_ends_with_one(capsys: pytest.CaptureFixt
     assert found["status"] == "holds"
     assert main(["check", "flame", "--set=noise"]) == 2
     assert "option 'set' is 'noise', which is not OPTION=VALUE" in capsys.readouterr().err
+
+
+def test_a_broken_law_is_in_the_json_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "foolsgold", "--laws=withstands-the-flipped", "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["status"], "error" in found) == ("broken", False)
+    assert "To do: " in found["reason"]
+
+
+def test_a_broken_law_crosses_processes() -> None:
+    told = LawBroken("three of four", "mend it", "a-law", "it says so", "rule 'mine'")
+    for other in (copy.deepcopy(told), pickle.loads(pickle.dumps(told))):
+        assert (str(other), other.figure, other.method) == (str(told), "three of four", "rule 'mine'")
 
 
 def test_the_page_of_the_documentation_lists_every_law() -> None:
