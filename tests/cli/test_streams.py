@@ -43,14 +43,22 @@ def test_a_reader_that_stops_reading_ends_the_command_quietly(tmp_path: Path, co
     assert done.stdout.count("\n") == 1
 
 
-def test_closed_streams_are_no_error(tmp_path: Path) -> None:
-    def done(line: str) -> subprocess.CompletedProcess[str]:
-        command = f"{sys.executable} -m fedarena {line}"
-        return subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+@pytest.mark.parametrize("command", ["list >&-", "list <&- >&-"])
+def test_a_closed_stdout_is_no_error(tmp_path: Path, command: str) -> None:
+    done = in_a_shell(tmp_path, command)
+    assert (done.returncode, done.stderr) == (0, "")
 
-    without_stdout = done("list >&-")
-    assert (without_stdout.returncode, without_stdout.stderr) == (0, "")
-    few = "--rounds=2 --clients=4 --corrupted=1 --model=mlp --jobs=1"
-    without_stderr = done(f"run --defense=median --attack=sign-flip {few} --json 2>&-")
-    assert without_stderr.returncode == 0
-    assert json.loads(without_stderr.stdout)["records"]
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+@pytest.mark.parametrize("jobs", ["", "--jobs=1"])
+def test_a_closed_stderr_is_no_error(tmp_path: Path, jobs: str, closed: str) -> None:
+    few = f"--rounds=2 --clients=4 --corrupted=1 --model=mlp {jobs}"
+    done = in_a_shell(tmp_path, f"run --defense=median --attack=sign-flip {few} --json {closed}")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["records"]
+
+
+def in_a_shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """A command whose streams the shell redirects."""
+    command = f"{sys.executable} -m fedarena {line}"
+    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
