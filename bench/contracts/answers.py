@@ -4,47 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from numbers import Real
+from typing import Any, get_type_hints
 
+import numpy as np
 from torch import Tensor
 
 from fedarena.core.errors import UnusableAnswer, type_of
-from fedarena.core.tensors import Tensors, is_plain, kind_of
+from fedarena.core.tensors import Tensors, is_plain, kind_of, shapes_of
 
 Contents = Mapping[str, Sequence[int | None]]
 """Field of an answer → the shape of its tensor; None: any length."""
 
 
-def accepted(answer: Any, one: type[Any], count: int | None, contents: Contents, place: str) -> Any:
+def accepted(answer: Any, one: type[Any], wanted: Contents | Sequence[Contents], place: str) -> Any:
     """The answer, with plain tensors in place of those that know how they were computed.
 
     Args:
-        one: its class. count: a list of so many is wanted; None: no list.
-        contents: what its tensors are. place: where it was returned.
+        one: its class. place: where it was returned.
+        wanted: what its tensors are; of an answer that is a list, for each of its parts.
 
     Raises:
         UnusableAnswer: it is none.
     """
-    shapes = ", ".join(f"{name} a tensor {_shape(shape)}" for name, shape in contents.items())
-    allowed = (one.__name__ if count is None else f"a list of {count} {one.__name__}") + (shapes and f" with {shapes}")
-    parts = [answer] if count is None else list(answer) if isinstance(answer, list | tuple) else None
-    if parts is None or any(not isinstance(part, one) for part in parts) or count not in (None, len(parts)):
+    single = isinstance(wanted, Mapping)
+    contents: list[Contents] = [wanted] if isinstance(wanted, Mapping) else list(wanted)
+    called = one.__name__ if single else f"a list of {len(contents)} {one.__name__}"
+    parts = [answer] if single else list(answer) if isinstance(answer, list | tuple) else None
+    if parts is None or any(not isinstance(part, one) for part in parts) or len(parts) != len(contents):
         told = type_of(answer)
-        if parts is not None and count is not None:
+        if parts is not None and not single:
             told = f"a list of {len(parts)} ({', '.join(dict.fromkeys(map(type_of, parts)))})"
-        raise UnusableAnswer(f"{place} returned {told}, allowed: {allowed}")
-    for part in parts:
-        for name, shape in contents.items():
+        raise UnusableAnswer(f"{place} returned {told}, allowed: {called}{_with(contents[0] if contents else {})}")
+    for part, content in zip(parts, contents, strict=True):
+        for name, shape in content.items():
             value = getattr(part, name)
             if not is_plain(value) or not _fits(value, shape):
-                raise UnusableAnswer(f"{place} returned {kind_of(value)} as {name}, allowed: {allowed}")
+                raise UnusableAnswer(f"{place} returned {kind_of(value)} as {name}, allowed: {called}{_with(content)}")
+        _require_types(part, content, place)
     plain = [_plain(part) for part in parts]
-    return plain[0] if count is None else plain
+    return plain[0] if single else plain
+
+
+def _require_types(part: Any, content: Contents, place: str) -> None:
+    """Raise UnusableAnswer where a field of an answer, other than these tensors, is of another type than declared."""
+    for name, hint in get_type_hints(type(part)).items():
+        value = getattr(part, name)
+        if hint == Tensors:
+            fits, may = isinstance(value, Mapping) and all(map(is_plain, value.values())), "tensors by name"
+        else:
+            numeric = isinstance(value, Real | np.bool_) or (is_plain(value) and value.numel() == 1)
+            fits, may = numeric or (value is None and hint == float | None), "a number"
+        if name not in content and not fits:
+            raise UnusableAnswer(f"{place} returned {kind_of(value)} as {name}, allowed: {may}")
+
+
+def _with(content: Contents) -> str:
+    shapes = ", ".join(f"{name} a tensor {_shape(shape)}" for name, shape in content.items())
+    return shapes and f" with {shapes}"
 
 
 def require_same_shapes(values: Tensors, like: Tensors, place: str) -> None:
     """Raise UnusableAnswer unless the values have the names and shapes of others."""
-    returned, wanted = ({name: list(t.shape) for name, t in tensors.items()} for tensors in (values, like))
+    returned, wanted = shapes_of(values), shapes_of(like)
     if returned != wanted:
         raise UnusableAnswer(f"{place} returned {returned}, allowed: {wanted}")
 

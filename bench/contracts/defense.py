@@ -28,6 +28,7 @@ from fedarena.core.tensors import (
     rows,
     scale,
     shaped,
+    shapes_of,
     weighted_mean,
 )
 from fedarena.models.dropout import has_dropout
@@ -244,6 +245,14 @@ class Defense(Observable):
                 f"defense {place_of(type(self).client)}: the server's step lacks {', '.join(missing)}, allowed: an "
                 "entry for each parameter; its names are those of an upload unless `direction` gives others"
             )
+        shapes, wanted = shapes_of(direction.step), shapes_of(state.params)
+        if odd := {name: shape for name, shape in wanted.items() if shapes[name] != shape}:
+            told = f"the server's step has {', '.join(f'{name} {shapes[name]}' for name in odd)}"
+            allowed = ", ".join(f"{name} {shape}" for name, shape in odd.items())
+            raise UserError(
+                f"defense {place_of(type(self).client)}: {told}, allowed: {allowed}; its shapes are those of an upload "
+                "unless `direction` gives others"
+            )
         params, optimizer = self.step(state, direction.step)
         return State(
             params=params,
@@ -310,9 +319,19 @@ class Defense(Observable):
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
         """`client` for many clients at once: the uploads, stacked over clients, and the clients' memories."""
-        return run_general(self._checked_client, self.task, down, batches, memories, noises)
+        shapes: list[dict[str, list[int]]] = []
 
-    def _checked_client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        def client(*given: Any) -> tuple[Tensors, Tensors]:
+            up, memory = self.checked_client(*given)
+            shapes.append(shapes_of(up))
+            if shapes[0] != shapes[-1]:
+                told = f"returned an upload {shapes[-1]} where another client's is {shapes[0]}"
+                raise UserError(f"defense {place_of(type(self).client)} {told}, allowed: the same for all clients")
+            return up, memory
+
+        return run_general(client, self.task, down, batches, memories, noises)
+
+    def checked_client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         """`client`. Raises UserError, with its place, where it returns something else than an upload and a memory."""
         returned: Any = self.client(down, batch, memory, noise)
         parts = returned if isinstance(returned, tuple) else ()

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.answers import Contents, accepted, require_same_shapes
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
-from fedarena.core.errors import UserError, place_of
+from fedarena.core.errors import UserError, place_of, type_of
 from fedarena.core.rng import Rng
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
@@ -272,9 +273,22 @@ class Inference(ABC):
     def __init__(self, options: Any) -> None:
         self.options = options
 
+    @classmethod
+    def fault(cls) -> str:
+        """What is wrong with the class beside its methods' parameters, in messages; empty: nothing."""
+        return "" if cls.goal in GOAL_NAMES else f"has the goal {cls.goal!r}, allowed: {', '.join(GOAL_NAMES)}"
+
     def watch(self, schedule: Schedule) -> Watch:
         """The rounds to be written down; by default the first one."""
         return Watch(0, 0, (0,))
+
+    @final
+    def watched(self, schedule: Schedule) -> Watch:
+        """`watch`. Raises UserError, with its place, where it says no rounds."""
+        watch: Any = self.watch(schedule)
+        if not isinstance(watch, Watch):
+            raise UserError(f"attack {place_of(type(self).watch)} returned {type_of(watch)}, allowed: a Watch")
+        return watch
 
     def fit(self, task: Task) -> None:  # noqa: B027  (most fit anything)
         """Refuse options that do not fit this model or its inputs, before anything is trained. Raises UserError."""
@@ -296,6 +310,9 @@ class Inference(ABC):
         if self.goal == "estimate":
             for guess, seen in zip(cast("list[GradientEstimate]", taken), view.observations, strict=True):
                 require_same_shapes(guess.values, seen.estimate or {}, self.place)
+        if self.goal == "extraction":
+            for model, shown in zip(cast("list[Extraction]", taken), view.disclosures, strict=True):
+                require_same_shapes(model.params, shown.params, self.place)
         return taken
 
     @property
@@ -308,19 +325,20 @@ class Inference(ABC):
         """The attack itself."""
 
 
-def _wanted(goal: GoalName, view: View) -> tuple[type[Any], int | None, Contents]:
-    """The class of a goal's answers, how many there are (None: one, in no list), and what their tensors are."""
-    seen, images = len(view.observations), (None, *view.input_shape)
+def _wanted(goal: GoalName, view: View) -> tuple[type[Any], Contents | list[Contents]]:
+    """The class of a goal's answers, and what their tensors are: of one answer, or of each in a list."""
+    seen = view.observations
     if goal in ("reconstruction", "active-reconstruction"):
-        return Reconstruction, seen, {"images": images, "labels": (None,)}
+        return Reconstruction, [{"images": (o.images, *view.input_shape), "labels": (o.images,)} for o in seen]
     if goal == "inversion":
-        return Portraits, None, {"images": images, "steps": (None,)}
+        return Portraits, {"images": (None, *view.input_shape), "steps": (None,)}
     if goal == "property":
-        return PropertyScores, None, {"values": (None,)}
+        return PropertyScores, {"values": (len(seen),)}
     if goal == "labels":
-        return Labels, seen, {"values": (None,)}
+        return Labels, [{"values": (o.images,)} for o in seen]
     if goal == "extraction":
-        return Extraction, len(view.disclosures), {}
+        return Extraction, [{} for _ in view.disclosures]
     if goal == "estimate":
-        return GradientEstimate, seen, {}
-    return Scores, seen if goal == "membership" else 1, {"values": (None,)}
+        return GradientEstimate, [{} for _ in seen]
+    asked = [o.candidates for o in seen] if goal == "membership" else [view.candidates]
+    return Scores, [{"values": (None if one is None else len(one.x),)} for one in asked]

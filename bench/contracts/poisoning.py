@@ -9,15 +9,15 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import torch
 from torch import Tensor
 
 from fedarena.contracts.defense import Defense
-from fedarena.core.errors import place_of
+from fedarena.core.errors import UnusableAnswer, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, kind_of
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.task import Batch, Task
 
@@ -125,6 +125,12 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
         self.options = options
         self.knowledge = knowledge
 
+    @classmethod
+    def fault(cls) -> str:
+        """What is wrong with the class beside its methods' parameters, in messages; empty: nothing."""
+        acts = cls.craft is not Poisoning.craft or cls.batch not in (Poisoning.batch, Around.batch)
+        return "" if acts else "has no craft and no batch of its own, allowed: at least one of them"
+
     def applies(self) -> NotApplicable | None:
         """Why the attack cannot start against this defense, if so."""
         return None
@@ -132,6 +138,14 @@ class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or bo
     def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
         """What one corrupted client, by its number, trains on in place of its batch; by default the batch itself."""
         return batch
+
+    @final
+    def poisoned(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        """`batch`. Raises UnusableAnswer, with its place, where it gives none."""
+        made: Any = self.batch(batch, round, client, rng)
+        if not isinstance(made, Batch):
+            raise UnusableAnswer(f"{place_of(type(self).batch)} returned {kind_of(made)}, allowed: a Batch")
+        return made
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         """What the corrupted clients send [f_t, ...] and their memory for the next round ({} at first)."""
@@ -233,7 +247,7 @@ class Around(Poisoning):
         return self.inner.applies()
 
     def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
-        return self.inner.batch(batch, round, client, rng)
+        return self.inner.poisoned(batch, round, client, rng)
 
     def trigger(self, x: Tensor) -> tuple[Tensor, int] | None:
         return self.inner.trigger(x)

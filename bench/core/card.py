@@ -14,11 +14,26 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
+from fedarena.core.contract import require_contract
 from fedarena.core.errors import UserError, line_of_method, type_of
 from fedarena.core.options import NoOptions, check_declaration, parse_options
 
 Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
 KINDS: tuple[Kind, ...] = ("defense", "aggregator", "secure", "attack", "dataset", "model", "partition")
+
+CONTRACTS: Mapping[Kind, tuple[str, ...]] = {
+    "defense": ("fedarena.contracts.defense:Defense",),
+    "aggregator": ("fedarena.contracts.aggregator:Wrapper", "fedarena.contracts.aggregator:Aggregator"),
+    "secure": ("fedarena.contracts.secure_sum:SecureSum",),
+    "attack": (
+        "fedarena.contracts.active_inference:ActiveInference",
+        "fedarena.contracts.inference:Inference",
+        "fedarena.contracts.poisoning:Around",
+        "fedarena.contracts.poisoning:Poisoning",
+    ),
+    "model": ("fedarena.models.architecture:Architecture",),
+}
+"""Kind → the contracts, of which an implementation is a subclass of one. The narrower ones stand first."""
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FROM_LIBRARY = re.compile(r"[a-z0-9]+:[A-Za-z_][\w.]*")
@@ -94,10 +109,17 @@ class Card:
         check_declaration(self.options)
 
     def load(self) -> Any:
-        """Import and return the implementation. Raises UserError when it cannot be imported."""
-        if not isinstance(self.target, str):
-            return self.target
-        return import_target(self.target, f"{self.kind} '{self.name}' ({self.target})")
+        """Import and return the implementation.
+
+        Raises:
+            UserError: it cannot be imported, or its class does not keep the contract of its kind.
+        """
+        made = self.target
+        if isinstance(made, str):
+            made = import_target(made, f"{self.kind} '{self.name}' ({made})")
+        if names := CONTRACTS.get(self.kind):
+            require_contract(self.kind, made, tuple(import_target(name, name) for name in names))
+        return made
 
     def parse(self, given: Mapping[str, str]) -> Any:
         """Options from text, as on the command line; see `parse_options`."""

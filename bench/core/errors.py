@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 from pathlib import Path
@@ -92,7 +93,15 @@ def with_article(name: str) -> str:
     return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"
 
 
-def place_of(function: Any) -> str:
-    """The name, file and first line of a function of the user's own, such as "middle (my_rule.py:9)"."""
-    code = function.__code__
-    return f"{function.__qualname__} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+def place_of(made: Any) -> str:
+    """The name, file and first line of a function or a class of the user's own, such as "middle (my_rule.py:9)".
+
+    What is written in no file has its name alone.
+    """
+    name = getattr(made, "__qualname__", type(made).__qualname__)
+    if (code := getattr(made, "__code__", None)) is not None:
+        return f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+    try:
+        return f"{name} ({Path(inspect.getfile(made)).name}:{inspect.getsourcelines(made)[1]})"
+    except (OSError, TypeError):
+        return name

@@ -69,6 +69,11 @@ def flatten(tensors: Mapping[str, Tensor]) -> Tensor:
     return torch.cat([t.reshape(-1) for t in tensors.values()])
 
 
+def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
+    """The shape of each tensor, by its name, as messages show it."""
+    return {name: list(t.shape) for name, t in tensors.items()}
+
+
 def finite(tensors: Mapping[str, Tensor]) -> bool:
     """Whether every value is finite."""
     return all(bool(torch.isfinite(t).all()) for t in tensors.values())

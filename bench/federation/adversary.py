@@ -16,7 +16,7 @@ from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
 from fedarena.core.errors import UnusableAnswer, UserError
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, are_tensors, kind_of
+from fedarena.core.tensors import Tensors, are_tensors, kind_of, shapes_of
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
@@ -66,7 +66,7 @@ class Adversary:
         if client not in self.corrupted or self.attack.knowledge.knows == "none":
             return batch
         copy, rng = Batch(batch.x.clone(), batch.y.clone()), self.rng.child("batch", t, client)
-        return self.attack.batch(copy, t, client, rng)
+        return self.attack.poisoned(copy, t, client, rng)
 
     def computes(self, client: int) -> bool:
         """Whether a client runs the protocol's step at all."""
@@ -97,8 +97,8 @@ class Adversary:
         floats = {name: x for name, x in computed.items() if x.is_floating_point()}
         honest = _rows(floats, [places.row[i] for i in places.honest])
         view = self._view(t, clients, down, floats, honest)
-        rng = self.rng.child("craft", t)
-        sent, self.memory = _checked(self.attack, self.attack.craft(view, self.memory, rng), honest, view.size)
+        expected = {name: [view.size, *x.shape[1:]] for name, x in honest.items()}
+        sent, self.memory = crafted(self.attack, view, self.memory, self.rng.child("craft", t), expected)
         sent = {name: sent[name].to(x) for name, x in honest.items()}  # float64 may be infinite in float32
         sent = without_infinities(sent, range(view.size))
         order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))
@@ -189,15 +189,22 @@ def _rows(tensors: Tensors, index: list[int]) -> Tensors:
     return {name: t[index] for name, t in tensors.items()}
 
 
-def _checked(attack: Poisoning, returned: Any, honest: Tensors, size: int) -> tuple[Tensors, Tensors]:
-    """What the attack crafts, and its memory. Raises UnusableAnswer, with the attack's place, where it is no upload."""
-    place, expected = attack.place, {name: (size, *t.shape[1:]) for name, t in honest.items()}
+def crafted(
+    attack: Poisoning, view: RoundView, memory: Tensors, rng: Rng, expected: Mapping[str, list[int]]
+) -> tuple[Tensors, Tensors]:
+    """What the attack crafts, of the expected shapes, and its memory.
+
+    Raises:
+        UnusableAnswer: what it crafts is no upload. The message has the attack's place.
+    """
+    returned: Any = attack.craft(view, memory, rng)
     sent, memory = returned if isinstance(returned, tuple) and len(returned) == 2 else (None, {})
     if not isinstance(sent, Mapping) or not are_tensors(sent.values()):
-        raise UnusableAnswer(f"{place} returned {kind_of(returned)}, allowed: uploads {expected} and a memory")
-    got = {name: tuple(t.shape) for name, t in sent.items()}
-    if got != expected:
-        raise UnusableAnswer(f"{place} sent {got}, an upload of {size} clients is {expected}")
+        raise UnusableAnswer(
+            f"{attack.place} returned {kind_of(returned)}, allowed: uploads {dict(expected)} and a memory"
+        )
+    if (got := shapes_of(sent)) != expected:
+        raise UnusableAnswer(f"{attack.place} sent {got}, an upload of {view.size} clients is {dict(expected)}")
     return dict(sent), memory
 
 

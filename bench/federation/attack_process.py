@@ -54,7 +54,7 @@ def needs(attack: MethodSpec) -> dict[str, bool]:
 
 def watch(attack: MethodSpec, schedule: Schedule) -> dict[str, Any]:
     """The fields of `Inference.watch`."""
-    wanted = compose.make_inference(attack).watch(schedule)
+    wanted = compose.make_inference(attack).watched(schedule)
     return asdict(wanted)
 
 

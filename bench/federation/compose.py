@@ -20,7 +20,7 @@ from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.did_you_mean import did_you_mean
-from fedarena.core.errors import UserError, place_of, type_of
+from fedarena.core.errors import UserError, type_of
 from fedarena.core.options import parse_options
 from fedarena.core.threat import Knowledge
 from fedarena.federation.foreign_attack import ForeignPoisoning, class_of
@@ -119,19 +119,18 @@ def make_rule(parts: tuple[MethodSpec, ...]) -> Aggregator | None:
         if issubclass(method, Wrapper):
             if rule is None:
                 raise UserError(f"aggregator {part.name} wraps a rule: add one, such as {part.name}+krum")
-            rule = _made("aggregator", method, options=part.options, inner=rule)
+            rule = method(part.options, rule)
         elif i:
             raise UserError(f"aggregator {part.name} is a rule, which takes nothing after it: put it last")
         else:
-            rule = _made("aggregator", method, options=part.options)
+            rule = method(part.options)
     return rule
 
 
 def make_defense(spec: MethodSpec, task: Task) -> Defense:
     """The protocol with its rule or secure aggregation. Raises UserError."""
     rule, secure = _ends(spec)
-    method = registry.find("defense", spec.name).load()
-    defense: Defense = _made("defense", method, options=spec.options, task=task, rule=rule)
+    defense: Defense = registry.find("defense", spec.name).load()(spec.options, task, rule)
     return defense.secured(secure)
 
 
@@ -233,7 +232,7 @@ def trigger_of(spec: MethodSpec | None) -> MethodSpec | None:
 
 def make_inference(spec: MethodSpec) -> Inference:
     """An inference attack with its options."""
-    attack: Inference = _made("attack", _attack_class(spec.name), options=spec.options)
+    attack: Inference = _attack_class(spec.name)(spec.options)
     return attack
 
 
@@ -242,21 +241,10 @@ def make_poisoning(spec: MethodSpec, knowledge: AttackerKnowledge) -> Poisoning:
     if any(registry.registries()["attack"].entry(part.name).seals("attack") for part in (spec, *spec.rest)):
         return ForeignPoisoning(spec, knowledge)
     *around, (last, method) = zip((spec, *spec.rest), attack_classes(spec), strict=True)
-    attack: Poisoning = _made("attack", method, options=last.options, knowledge=knowledge)
+    attack: Poisoning = method(last.options, knowledge)
     for part, wrapper in reversed(around):
-        attack = _made("attack", wrapper, options=part.options, knowledge=knowledge, inner=attack)
+        attack = wrapper(part.options, knowledge, attack)
     return attack
-
-
-def _made(kind: Kind, method: Any, **given: Any) -> Any:
-    """An object of a method's class. Raises UserError where its constructor does not take what the contract gives."""
-    try:
-        return method(*given.values())
-    except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            raise
-        wanted = f"{method.__name__}({', '.join(given)})"
-        raise UserError(f"{kind} {place_of(method.__init__)} is given {wanted}: {error}") from None
 
 
 def _split(text: str, kind: str) -> list[str]:

@@ -209,7 +209,7 @@ class ForeignPoisoning(Poisoning):
         return bool(self._call("culminates", round))
 
     def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
-        x, y = self._call("batch", batch, round, client, rng)
+        x, y = self._call("poisoned", batch, round, client, rng)
         return Batch(_tensor(x), _tensor(y))
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:

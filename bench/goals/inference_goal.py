@@ -134,7 +134,7 @@ class InferenceGoal(Goal):
 
     def require_runnable(self, spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:
         method = compose.make_inference(attack)
-        method.watch(spec.schedule)
+        method.watched(spec.schedule)
         self.refuse(problem, method)
         method.fit(problem.task)
 

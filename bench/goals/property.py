@@ -72,7 +72,7 @@ class PropertyOfBatchText(RankingText):
     ) -> str | NotApplicable:
         name = property_of(problem, attack)
 
-        rounds = len(attack.watch(problem.task.schedule).victims)
+        rounds = len(attack.watched(problem.task.schedule).victims)
 
         def bits(readings: Sequence[Reading]) -> str:
             return f"and decides for each of {rounds} rounds whether its samples are '{name}'"
@@ -130,7 +130,7 @@ class PropertyOfBatch(Ranking):
         if isinstance(population, NotApplicable):
             return population
         # The same draws as `draws` made before the training.
-        watch = attack.watch(finished.problem.task.schedule)
+        watch = attack.watched(finished.problem.task.schedule)
         have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.root).child("draws"))
         challenges: list[Challenge | NoChallenge] = []
         for reading in (part for whole in readings for part in with_clear_part(whole)):

@@ -104,7 +104,7 @@ def with_transcripts(groups: Sequence[GroupSpec], place: TranscriptFolder | None
     if place is None:
         return list(groups)
     attack, schedule = next((g.attack, g.problem.schedule) for g in groups if g.attack is not None)
-    reads = goals.of_attack(attack).axis == "privacy" and compose.make_inference(attack).watch(schedule).written
+    reads = goals.of_attack(attack).axis == "privacy" and compose.make_inference(attack).watched(schedule).written
     if not reads:
         raise UserError(
             f"option 'save-transcript' is {place.folder}, but {attack.label} reads no round, so that none is written "

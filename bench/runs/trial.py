@@ -116,7 +116,7 @@ def _reader(spec: GroupSpec, problem: Problem) -> _Reader | None:
     if spec.attack is None:
         return None
     attack, schedule = compose.make_inference(spec.attack), problem.task.schedule
-    watch = attack.watch(schedule).draw(Rng(spec.root).child("victims"))
+    watch = attack.watched(schedule).draw(Rng(spec.root).child("victims"))
     elsewhere = watch.elsewhere(schedule, Rng(spec.root).child("elsewhere")) if spec.other_rounds else {}
     return _Reader(attack, goals.find(attack.goal), watch, elsewhere)
 

@@ -239,6 +239,9 @@ class Liar(Poisoning):
 class Honest(Poisoning):
     """Follows the protocol."""
 
+    def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
+        return batch
+
 
 class Huge(Poisoning):
     """Sends what is finite in double precision and infinite in single."""

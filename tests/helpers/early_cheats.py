@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from fedarena.contracts.inference import Watch
-from fedarena.contracts.poisoning import Poisoning
 from fedarena.goals.metrics import reconstruction
 from fedarena.problem.problem import Problem
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
-from helpers.cheats import Blind, card
+from helpers.cheats import Blind, Honest, card
 
 
 def patch() -> None:
@@ -36,8 +35,8 @@ class Early(Blind):
         patch()
 
 
-class EarlyPoison(Poisoning):
-    """Patches the judge when it is imported and made, and follows the protocol."""
+class EarlyPoison(Honest):
+    """Patches the judge when it is imported and made."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)

@@ -14,7 +14,7 @@ METHODS = """
 import torch
 from fedarena.contracts.aggregator import Aggregate, Aggregator
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.inference import GradientEstimate, Inference, Labels, Reconstruction, Scores, Watch
+from fedarena.contracts.inference import Extraction, GradientEstimate, Inference, Labels, Reconstruction, Scores, Watch
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core.card import Card
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -39,6 +39,42 @@ class Renamed(FedAvg):
     def client(self, down, batch, memory, noise):
         up, memory = super().client(down, batch, memory, noise)
         return {name[1:]: t for name, t in up.items()}, memory
+
+
+class Flat(FedAvg):
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):
+        up, memory = super().client(down, batch, memory, noise)
+        return {name: t.flatten() for name, t in up.items()}, memory
+
+
+class Ragged(Flat):
+    def client(self, down, batch, memory, noise):
+        up, memory = FedAvg.client(self, down, batch, memory, {})
+        return {name: t[: len(noise["rows"])] for name, t in up.items()}, memory
+
+    def draw(self, rng):
+        return {"rows": torch.zeros(1 + rng.integer() % 9)}
+
+
+class Forgetful(FedAvg):
+    def client(self, down, batch, memory):
+        return super().client(down, batch, memory, None)
+
+
+class Alone(Aggregator):
+    def __call__(self, x):
+        return Aggregate(x.mean(0), used=None)
+
+
+class Plain:
+    def __call__(self, x, call):
+        return Aggregate(x.mean(0), used=None)
+
+
+class Unwritten(Aggregator):
+    pass
 
 
 class Nothing(Inference):
@@ -80,12 +116,63 @@ class Partial(Nothing):
         return [GradientEstimate(dict(list(o.estimate.items())[:1])) for o in view.observations]
 
 
+class Hasty(Nothing):
+    def run(self, view, rng):
+        return []
+
+
+class Aimless(Nothing):
+    goal = "nonsense"
+
+
+class Wakeful(Nothing):
+    def watch(self, schedule):
+        return None
+
+
+class ThreeScores(Nothing):
+    goal = "membership"
+
+    def run(self, view, rng, progress):
+        return [Scores(torch.zeros(3)) for _ in view.observations]
+
+
+class Worded(Nothing):
+    goal = "reconstruction"
+
+    def run(self, view, rng, progress):
+        images = [torch.rand(o.images, *view.input_shape) for o in view.observations]
+        return [Reconstruction(x, torch.zeros(len(x), dtype=torch.long), 0.0, evaluations="a") for x in images]
+
+
+class Stolen(Nothing):
+    goal = "extraction"
+
+    def run(self, view, rng, progress):
+        return [Extraction({"fc1.weight": torch.zeros(3)}) for _ in view.disclosures]
+
+
+class Misspelt(Poisoning):
+    def crafts(self, view, memory, rng):
+        return view.own, memory
+
+
+class Blurred(Poisoning):
+    def craft(self, view, rng):
+        return view.own, None
+
+
+class Unfed(Poisoning):
+    def batch(self, batch, round, client, rng):
+        return None
+
+
 class Silent(Poisoning):
     def craft(self, view, memory, rng):
         return None
 
 
-class Alone(Poisoning):
+class Memoryless(Poisoning):
     def craft(self, view, memory, rng):
         return view.own
 
@@ -105,18 +192,39 @@ COMPLEX = Card(name="complex", kind="attack", title="t", target=Complex)
 WITH_GRADIENT = Card(name="with-gradient", kind="attack", title="t", target=WithGradient)
 PARTIAL = Card(name="partial", kind="attack", title="t", target=Partial)
 SILENT = Card(name="silent", kind="attack", title="t", target=Silent)
-ALONE = Card(name="alone", kind="attack", title="t", target=Alone)
+MEMORYLESS = Card(name="memoryless", kind="attack", title="t", target=Memoryless)
+FLAT = Card(name="flat", kind="defense", title="t", target=Flat)
+RAGGED = Card(name="ragged", kind="defense", title="t", target=Ragged)
+FORGETFUL = Card(name="forgetful", kind="defense", title="t", target=Forgetful)
+ALONE = Card(name="alone", kind="aggregator", title="t", target=Alone)
+PLAIN = Card(name="plain", kind="aggregator", title="t", target=Plain)
+UNWRITTEN = Card(name="unwritten", kind="aggregator", title="t", target=Unwritten)
+FUNCTION = Card(name="function", kind="aggregator", title="t", target=lambda options: Plain())
+HASTY = Card(name="hasty", kind="attack", title="t", target=Hasty)
+AIMLESS = Card(name="aimless", kind="attack", title="t", target=Aimless)
+WAKEFUL = Card(name="wakeful", kind="attack", title="t", target=Wakeful)
+THREE_SCORES = Card(name="three-scores", kind="attack", title="t", target=ThreeScores)
+WORDED = Card(name="worded", kind="attack", title="t", target=Worded)
+STOLEN = Card(name="stolen", kind="attack", title="t", target=Stolen)
+MISSPELT = Card(name="misspelt", kind="attack", title="t", target=Misspelt)
+BLURRED = Card(name="blurred", kind="attack", title="t", target=Blurred)
+UNFED = Card(name="unfed", kind="attack", title="t", target=Unfed)
 SHORT = Card(name="short", kind="attack", title="t", target=Short)
 """
 READ = "--party server --form adaptive --rounds 2"
 POISON = "--corrupted 2 --clients 5 --rounds 2"
+WITH_FLIP = f"--attack sign-flip {POISON}"
 CASES = [
     (
         f"--defense weights --attack sign-flip {POISON}",
         "rule Weights.__call__ (own.py:",
         "a list as used, allowed: None,",
     ),
-    (f"--defense bare --attack sign-flip {POISON}", "aggregator Bare.__init__ (own.py:", "is given Bare(options): "),
+    (
+        f"--defense bare --attack sign-flip {POISON}",
+        "aggregator Bare.__init__ (own.py:",
+        "takes (self), allowed: (self, options)",
+    ),
     (f"--defense renamed --attack sign-flip {POISON}", "defense Renamed.client (own.py:", "the server's step lacks "),
     (f"--defense fedavg --attack nothing {READ}", "Nothing.run (own.py:", "returned None, allowed: a list of 1 Labels"),
     (
@@ -128,8 +236,61 @@ CASES = [
     (f"--defense fedavg --attack complex {READ}", "Complex.run (own.py:", "returned a complex tensor [2] as values"),
     (f"--defense pbpfl --attack partial {READ}", "Partial.run (own.py:", "returned {'fc1.weight': ["),
     (f"--defense fedavg --attack silent {POISON}", "Silent.craft (own.py:", "returned None, allowed: uploads {"),
-    (f"--defense fedavg --attack alone {POISON}", "Alone.craft (own.py:", "returned a dict, allowed: uploads {"),
+    (
+        f"--defense fedavg --attack memoryless {POISON}",
+        "Memoryless.craft (own.py:",
+        "returned a dict, allowed: uploads {",
+    ),
     (f"--defense fedavg --attack short {POISON}", "Short.craft (own.py:", ", an upload of 2 clients is {"),
+    (
+        f"--defense flat --attack sign-flip {POISON}",
+        "defense Flat.client (own.py:",
+        "the server's step has fc1.weight [12800], fc2",
+    ),
+    (f"--defense flat --attack sign-flip {POISON}", "defense Flat.client (own.py:", "allowed: fc1.weight [200, 64], "),
+    (
+        f"--defense ragged --attack sign-flip {POISON}",
+        "Ragged.client (own.py:",
+        "another client's is",
+    ),
+    (f"--defense forgetful {WITH_FLIP}", "Forgetful.client (own.py:", "(self, down, batch, memory), allowed: (self, "),
+    (f"--defense alone {WITH_FLIP}", "Alone.__call__ (own.py:", "takes (self, x), allowed: (self, x, call)"),
+    (f"--defense plain {WITH_FLIP}", "Plain (own.py:", "inherits from object, allowed: a subclass of Aggregator"),
+    (f"--defense unwritten {WITH_FLIP}", "Unwritten (own.py:", "lacks __call__, allowed: a class with all"),
+    (f"--defense function {WITH_FLIP}", "<lambda> (own.py:", "is a function, allowed: a subclass of Aggregator"),
+    (
+        f"--defense fedavg --attack hasty {READ}",
+        "Hasty.run (own.py:",
+        "(self, view, rng), allowed: (self, view, rng, p",
+    ),
+    (
+        f"--defense fedavg --attack aimless {READ}",
+        "Aimless (own.py:",
+        "has the goal 'nonsense', allowed: reconstruction,",
+    ),
+    (f"--defense fedavg --attack wakeful {READ}", "Wakeful.watch (own.py:", "returned None, allowed: a Watch"),
+    (f"--defense fedavg --attack three-scores {READ}", "ThreeScores.run (own.py:", "1 Scores with values a tensor [2]"),
+    (
+        f"--defense fedavg --attack worded {READ}",
+        "Worded.run (own.py:",
+        "returned a str as evaluations, allowed: a num",
+    ),
+    (
+        "--defense dbcl --attack stolen --party client --form adaptive --rounds 3",
+        "Stolen.run (own.py:",
+        "returned {'fc1.weight': [3]}, allowed: {",
+    ),
+    (
+        f"--defense fedavg --attack misspelt {POISON}",
+        "Misspelt (own.py:",
+        "has no craft and no batch of its own, allowed",
+    ),
+    (
+        f"--defense fedavg --attack blurred {POISON}",
+        "Blurred.craft (own.py:",
+        "(self, view, rng), allowed: (self, view, mem",
+    ),
+    (f"--defense fedavg --attack unfed {POISON}", "Unfed.batch (own.py:", "returned None, allowed: a Batch"),
 ]
 
 
