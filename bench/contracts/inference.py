@@ -15,7 +15,7 @@ from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
-from fedarena.core.errors import UserError, place_of, type_of
+from fedarena.core.errors import UserError, place_of, require_type
 from fedarena.core.rng import Rng
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
@@ -286,9 +286,8 @@ class Inference(ABC):
     def watched(self, schedule: Schedule) -> Watch:
         """`watch`. Raises UserError, with its place, where it says no rounds."""
         watch: Any = self.watch(schedule)
-        if not isinstance(watch, Watch):
-            raise UserError(f"attack {place_of(type(self).watch)} returned {type_of(watch)}, allowed: a Watch")
-        return watch
+        require_type(watch, Watch, "attack", type(self).watch)
+        return watch  # type: ignore[no-any-return]
 
     def fit(self, task: Task) -> None:  # noqa: B027  (most fit anything)
         """Refuse options that do not fit this model or its inputs, before anything is trained. Raises UserError."""

@@ -88,6 +88,13 @@ def type_of(value: Any) -> str:
     return with_article(type(value).__name__)
 
 
+def require_type(returned: Any, wanted: type, kind: str, method: Any) -> None:
+    """Raise UserError, with the place of a method of the user's own, unless it returned an object of this class."""
+    if not isinstance(returned, wanted):
+        told = f"{kind} {place_of(method)} returned {type_of(returned)}"
+        raise UserError(f"{told}, allowed: {with_article(wanted.__name__)}")
+
+
 def with_article(name: str) -> str:
     """A name in messages: "an int", "a list"."""
     return f"{'an' if name[0].lower() in 'aeio' else 'a'} {name}"

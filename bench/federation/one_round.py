@@ -13,7 +13,7 @@ import torch
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
 from fedarena.contracts.secure_sum import TooFewSurvivors
 from fedarena.contracts.transcript import Round, weights
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, require_type
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
@@ -197,6 +197,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
         sent = defense.broadcast(state, rng.child("broadcast", t))
+    require_type(sent, Broadcast, "defense", type(defense).broadcast)
     if federation.peak is not None:
         memory = federation.memories.get(work.clients[0], {})
         federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
@@ -210,6 +211,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             given = state, sent, received, cohort, rng.child("aggregate", t)
             new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
+        require_type(new, State, "defense", type(defense).aggregate)
     except TooFewSurvivors as lost:
         return RoundResult(
             state=defense.skipped(state),

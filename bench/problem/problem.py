@@ -19,7 +19,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, find_device, lacks_memory, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.models.architecture import Architecture, UnusableLayer, with_layer_names
+from fedarena.models.architecture import Architecture, UnusableLayer, made_by
 from fedarena.models.module_check import require_fit, seeded
 from fedarena.problem.augment import augmented, check_augment
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
@@ -233,7 +233,7 @@ def _model(
         outputs = Criterion(spec.schedule.loss, data.n_classes).outputs
         try:
             made = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
-            module = with_layer_names(made)
+            module = made_by(architecture, made)
             require_fit(module, shape, outputs)
             init = to(architecture.init(module, rng.torch()), device)
         except UnusableLayer as error:

@@ -29,7 +29,7 @@ from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.contracts.view import View
 from fedarena.core.card import Card, Kind
-from fedarena.core.errors import UserError, place_of, type_of
+from fedarena.core.errors import UnusableAnswer, UserError, place_of, type_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, are_tensors, flatten, kind_of, plain_like, row, rows, shaped
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -127,7 +127,7 @@ def privacy_attack(name: str, title: str = "", goal: GoalName = "labels", **card
         def _answer(self, seen: Observation, view: View) -> Any:
             returned = self.function(seen, view)
             if (allowed := unanswered(goal, returned, seen, view)) is not None:
-                raise ValueError(f"{self.place} returned {kind_of(returned)}, allowed: {allowed}")
+                raise UnusableAnswer(f"{self.place} returned {kind_of(returned)}, allowed: {allowed}")
             return ANSWERS[goal](returned)
 
     Short.goal = goal
@@ -179,7 +179,7 @@ class _Short:
         """Where the function is written."""
         return place_of(self.function)
 
-    def _like(self, given: Tensor, returned: Any, error: type[Exception] = ValueError) -> Tensor:
+    def _like(self, given: Tensor, returned: Any, error: type[Exception] = UnusableAnswer) -> Tensor:
         """What the function returned. Raises the error where it has not the shape of what it was given."""
         if (plain := plain_like(returned, given)) is not None:
             return plain

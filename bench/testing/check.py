@@ -10,7 +10,7 @@ from typing import Any, Literal
 from fedarena.core import plugin_file, registry
 from fedarena.core.card import KINDS, Card, Kind, import_card
 from fedarena.core.did_you_mean import did_you_mean
-from fedarena.core.errors import UserError, describe
+from fedarena.core.errors import ToldByProcess, UserError, describe
 from fedarena.core.options import to_text
 from fedarena.runs.own_objects import card_of_class
 from fedarena.testing import (
@@ -127,6 +127,9 @@ def outcome_of(law: Law, method: Method) -> Outcome:
     except LawBroken as broken:
         told = LawBroken(broken.figure, broken.remedy, law.name, law.says, method.name)
         told.__cause__ = broken.__cause__
+    except (UserError, ToldByProcess) as error:  # which says what is allowed
+        told = LawBroken(describe(error), "give what is allowed", law.name, law.says, method.name)
+        told.__cause__ = error
     except Exception as error:  # the method's own code
         told = LawBroken(f"it raises {describe(error)}", "mend that line", law.name, law.says, method.name)
         told.__cause__ = error

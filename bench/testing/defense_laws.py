@@ -61,7 +61,7 @@ def client_is_pure(method: Method) -> None:
     for seed in (0, 1):
         with kept_generators():
             torch.manual_seed(seed)
-            found.append(defense.client(down, batch, {}, noise))
+            found.append(defense.checked_client(down, batch, {}, noise))
     require(same(given, before), "an argument of `client` changed in place", "return new tensors")
     away = difference(found[0][0], found[1][0])
     figure = f"two calls of `client` with the same arguments differ by {away:.3g} of the upload's size"
@@ -80,7 +80,7 @@ def clients_are_client(method: Method) -> None:
         batches, noises = _work(problem, defense, t)
         ups, fast = defense.clients(down, batches, fast, noises)
         for c, (batch, noise) in enumerate(zip(batches, noises, strict=True)):
-            up, plain[c] = defense.client(down, batch, plain[c], noise)
+            up, plain[c] = defense.checked_client(down, batch, plain[c], noise)
             for what, a, b in (("upload", row(ups, c), up), ("memory", fast[c], plain[c])):
                 away = difference(a, b)
                 figure = f"in round {t} the {what} of client {c} differs by {away:.3g} of its size, allowed: {NEAR:g}"

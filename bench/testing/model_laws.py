@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from torch.func import functional_call, grad, vmap
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.models.architecture import Architecture, UnusableLayer, with_layer_names
+from fedarena.models.architecture import Architecture, UnusableLayer, made_by
 from fedarena.models.dropout import MASK
 from fedarena.models.module_check import kept_generators, require_pure
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
@@ -28,9 +29,11 @@ def built(method: Method) -> tuple[Architecture, nn.Module, tuple[int, ...]]:
     made: Architecture = method.target(method.options)
     for shape in SHAPES:
         try:
-            return made, with_layer_names(made.module(shape, CLASSES)), shape
+            module: Any = made.module(shape, CLASSES)
         except UserError as error:
             why = str(error)
+        else:
+            return made, made_by(made, module), shape
     raise LawIdle(f"it takes none of the shapes that laws try: {why}")
 
 

@@ -50,10 +50,20 @@ def call(
 
 
 def aggregate(made: Aggregator, x: Tensor, f: int = 0, **more: Any) -> Aggregate:
-    """Check and aggregate, with `call`'s further arguments; the reference, if none is given, is the first row."""
+    """Check and aggregate, with `call`'s further arguments; the reference, if none is given, is the first row.
+
+    Raises:
+        UserError: the numbers are refused, or what the rule returns is no aggregate.
+    """
     made.check(len(x), f)
-    returned = made(x, call(len(x), f, **{"reference": lambda: x[0], **more}))
-    return returned if isinstance(returned, Aggregate) else checked(returned, made, x)
+    returned = returned_by(made, x, f, **more)
+    fits = checked(returned, made, x)
+    return returned if isinstance(returned, Aggregate) else fits  # in the rule's own precision
+
+
+def returned_by(made: Aggregator, x: Tensor, f: int, **more: Any) -> Any:
+    """What the rule makes of the uploads, which may be no aggregate."""
+    return made(x, call(len(x), f, **{"reference": lambda: x[0], **more}))
 
 
 def accepted(made: Aggregator, n: int, f: int) -> bool:
@@ -84,10 +94,11 @@ def numbers_refused(method: Method) -> None:
             wrong = f"check({n}, {f}) raises {type(error).__name__}: {error}"
             raise LawBroken(wrong, "raise UserError, as `fedarena.contracts.aggregator.require` does") from error
         try:
-            aggregate(made, crowd(n), f)
+            returned = returned_by(made, crowd(n), f)
         except Exception as error:
             wrong = f"check({n}, {f}) accepts what the rule cannot compute: {describe(error)}"
             raise LawBroken(wrong, "mend that line, or refuse these numbers in `check`") from error
+        checked(returned, made, crowd(n))
 
 
 @law("aggregator")

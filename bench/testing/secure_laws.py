@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, require_type
 from fedarena.core.rng import Rng
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 from fedarena.testing.same import same
@@ -36,9 +36,11 @@ def exchange(method: Method, x: Tensor, seed: int = 0) -> Exchange:
     """The first exchange from this seed on in which enough clients are left."""
     for later in range(20):
         try:
-            return sum_of(method)(x, Rng(seed).child(later))
+            made = sum_of(method)(x, Rng(seed).child(later))
         except TooFewSurvivors:
             continue
+        require_type(made, Exchange, "secure", method.target.__call__)
+        return made
     raise LawBroken("20 rounds in a row failed", "let fewer clients drop out")
 
 

@@ -9,14 +9,21 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from helpers.broken_methods import BROKEN, SOUND, Masks, Middle
 from helpers.paths import ROOT
 
 import fedarena as fa
 from fedarena.cli import main
+from fedarena.contracts.aggregator import Aggregate, Aggregator
+from fedarena.contracts.defense import Defense
+from fedarena.contracts.inference import Inference, Scores
+from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
 from fedarena.core.card import KINDS, Card
 from fedarena.core.errors import UserError
+from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.models.architecture import Architecture
 from fedarena.testing import LawBroken, check, examine, laws
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -100,6 +107,106 @@ def test_an_error_in_a_method_names_the_line(tmp_path: Path) -> None:
     )
     with pytest.raises(LawBroken, match=r"it raises .* \(in __call__, stumbling_rule.py:6\)"):
         check(path, laws=["vector-fits"])
+
+
+class NumbersAsWeights(Aggregator):
+    def __call__(self, x, call):  # type: ignore[no-untyped-def]
+        return Aggregate(x.mean(0), used=(1, 2))  # type: ignore[arg-type]
+
+
+class WithoutCall(Aggregator):
+    def __call__(self, x):  # type: ignore[no-untyped-def, override]
+        return Aggregate(x.mean(0), used=None)
+
+
+class WithoutMemory(FedAvg):
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
+        return super().client(down, batch, memory, noise)[0]
+
+
+class Flat(WithoutMemory):
+    def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
+        up, memory = FedAvg.client(self, down, batch, memory, noise)
+        return {name: t.flatten() for name, t in up.items()}, memory
+
+
+class WithoutNoise(FedAvg):
+    def client(self, down, batch, memory):  # type: ignore[no-untyped-def, override]
+        return super().client(down, batch, memory, {})
+
+
+class WithoutState(FedAvg):
+    def aggregate(self, *given):  # type: ignore[no-untyped-def]
+        return None
+
+
+class WithoutSum(Masks):
+    def __call__(self, vectors, rng):  # type: ignore[no-untyped-def]
+        return vectors.sum(0)
+
+
+class OwnUploads(Poisoning):
+    def craft(self, view, memory, rng):  # type: ignore[no-untyped-def]
+        return view.own
+
+
+class WithoutKnowledge(Poisoning):
+    def __init__(self, options):  # type: ignore[no-untyped-def]
+        super().__init__(options, None)  # type: ignore[arg-type]
+
+    def craft(self, view, memory, rng):  # type: ignore[no-untyped-def]
+        return view.own, memory
+
+
+class Idler(Poisoning):
+    pass
+
+
+class Aimless(Inference):
+    goal = "nonsense"  # type: ignore[assignment]
+
+    def run(self, view, rng, progress):  # type: ignore[no-untyped-def]
+        return []
+
+
+class ThreeScores(Inference):
+    goal = "membership"
+
+    def run(self, view, rng, progress):  # type: ignore[no-untyped-def]
+        return [Scores(torch.zeros(3)) for _ in view.observations]
+
+
+class WithoutModule(Architecture):
+    def module(self, input_shape, n_classes):  # type: ignore[no-untyped-def]
+        return None
+
+
+@pytest.mark.parametrize(
+    ("method", "place", "told"),
+    [
+        (NumbersAsWeights, "__call__", "returned a tuple (an int, an int) as used, allowed: None, or a tensor [1]"),
+        (WithoutCall, "__call__", "takes (self, x), allowed: (self, x, call)"),
+        (WithoutMemory, "client", "returned a dict, allowed: an upload and a memory"),
+        (Flat, "client", "the server's step has conv1.weight [300], "),
+        (WithoutNoise, "client", "takes (self, down, batch, memory), allowed: (self, down, batch, memory, noise)"),
+        (WithoutState, "aggregate", "returned None, allowed: a State"),
+        (WithoutSum, "__call__", "returned a Tensor, allowed: an Exchange"),
+        (OwnUploads, "craft", "returned a dict, allowed: uploads {"),
+        (WithoutKnowledge, "__init__", "takes (self, options), allowed: (self, options, knowledge)"),
+        (Idler, "", "has no craft and no batch of its own"),
+        (Aimless, "", "has the goal 'nonsense', allowed: reconstruction, "),
+        (ThreeScores, "run", "returned a tensor [3] as values, allowed: a list of 1 Scores with values a tensor [2]"),
+        (WithoutModule, "module", "returned None, allowed: a Module"),
+    ],
+)
+def test_what_does_not_fit_the_contract_is_named(method: type, place: str, told: str) -> None:
+    with pytest.raises(LawBroken) as broken:
+        check(method)
+    whole = ".".join(filter(None, (method.__qualname__, place)))
+    assert re.search(rf"\b{whole} \(test_check.py:\d+\):? {re.escape(told)}", broken.value.figure), broken.value
+    assert "(in " not in broken.value.figure
 
 
 def test_the_command_prints_a_table_and_ends_with_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
