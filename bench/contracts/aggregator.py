@@ -129,6 +129,10 @@ class Wrapper(Aggregator):
         super().__init__(options)
         self.inner = inner
 
+    def inside(self, x: Tensor, call: Call) -> Aggregate:
+        """What the rule inside makes of rows. Raises UserError, with its place, where it is no aggregate."""
+        return checked(self.inner(x, call), self.inner, x)
+
     @property
     def auxiliary(self) -> int:
         return self.inner.auxiliary

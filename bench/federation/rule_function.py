@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregator, Call
+from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core import given, registry
 from fedarena.core.errors import UserError, type_of
@@ -55,7 +55,8 @@ def aggregate(
         reference=None if own is None else lambda: own,
         shapes=shapes,
     )
-    return _like(made(rows.clone(), call).vector, uploads[0])  # a rule may work in place
+    returned = made(rows.clone(), call)  # a rule may work in place
+    return _like(checked(returned, made, rows).vector.detach(), uploads[0])
 
 
 def rule_by_name(name: str, options: Mapping[str, Any]) -> Aggregator:

@@ -130,5 +130,5 @@ class Step(_Called, Wrapper):
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         with global_seed(call.rng.child("before")):
             mixed = self.made(call.f)(x.clone()).to(x)
-        inner = self.inner(mixed, replace(call, weights=call.weights.new_ones(len(mixed)), senders=()))
+        inner = self.inside(mixed, replace(call, weights=call.weights.new_ones(len(mixed)), senders=()))
         return replace(inner, used=None, votes=None)

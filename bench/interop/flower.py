@@ -20,7 +20,7 @@ from flwr.server.client_proxy import ClientProxy
 from flwr.server.strategy import FedAvg
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Call
+from fedarena.contracts.aggregator import Call, checked
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError, type_of
 from fedarena.core.given import integer
@@ -95,9 +95,10 @@ class RuleStrategy(FedAvg):  # type: ignore[misc]  # flwr is optional, so its ty
             senders=tuple(self.numbers.setdefault(proxy.cid, len(self.numbers)) for proxy, _ in results),
             shapes=tuple(w.shape for w in self.sent),
         )
-        made = self.rule(without_infinities({"": x}, range(len(x)))[""], call)
+        x = without_infinities({"": x}, range(len(x)))[""]
+        made = checked(self.rule(x, call), self.rule, x)
         self.memory = made.memory
-        steps = made.vector.split([w.size for w in self.sent])
+        steps = made.vector.detach().split([w.size for w in self.sent])
         new = [(w - s.numpy().reshape(w.shape)).astype(w.dtype) for w, s in zip(self.sent, steps, strict=True)]
         metrics = self.fit_metrics_aggregation_fn
         told = metrics([(one.num_examples, one.metrics) for _, one in results]) if metrics else {}

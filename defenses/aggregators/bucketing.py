@@ -41,7 +41,7 @@ class Bucketing(Wrapper):
         means = (members / members.sum(dim=1, keepdim=True)).to(x)
         weights = members.to(call.weights.device) @ call.weights.double()
         of_buckets = replace(call, weights=weights.to(call.weights), rng=call.rng.child("inner"), senders=())
-        done = self.inner(means @ x, of_buckets)
+        done = self.inside(means @ x, of_buckets)
         return done.through(means)
 
 

@@ -48,7 +48,7 @@ class FLDetector(Wrapper):
             rng=call.rng.child("inner"),
             senders=tuple(senders[i] for i in kept.tolist()),
         )
-        done = self.inner(x[kept.to(x.device)], rest)
+        done = self.inside(x[kept.to(x.device)], rest)
         memory = {**done.memory, **past.moved(x, senders, done.vector).memory()}
         return replace(done.through(torch.nn.functional.one_hot(kept, len(x))), memory=memory)
 

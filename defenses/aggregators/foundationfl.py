@@ -39,7 +39,7 @@ class FoundationFL(Wrapper):
         copies = self._copies(n)
         of = torch.cat([torch.arange(n), torch.full((copies,), chosen)])
         with_copies = replace(call, weights=call.weights[of.to(call.weights.device)], senders=())
-        done = self.inner(torch.cat([x, x[chosen].expand(copies, -1)]), with_copies)
+        done = self.inside(torch.cat([x, x[chosen].expand(copies, -1)]), with_copies)
         return done.through(torch.nn.functional.one_hot(of, n))
 
     def _copies(self, n: int) -> int:

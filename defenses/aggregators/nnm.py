@@ -27,7 +27,7 @@ class NNM(Wrapper):
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         mixing = neighbours(geometry(x), call.f).to(x)
-        return self.inner(mixing @ x, call).through(mixing)
+        return self.inside(mixing @ x, call).through(mixing)
 
 
 def neighbours(rows: Geometry, f: int) -> Tensor:

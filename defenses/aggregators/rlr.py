@@ -26,7 +26,7 @@ class RLR(Wrapper):
         super().check(n, f)
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        done = self.inner(x, call)
+        done = self.inside(x, call)
         theta = -(-2 * len(x) // 5) if self.options.theta is None else self.options.theta
         agree = x.sign().sum(dim=0).abs() >= theta
         return replace(done, vector=torch.where(agree, done.vector, -done.vector), used=None, votes=done.weight)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from helpers.plugin_files import forgotten
 
 import fedarena as fa
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, Wrapper
@@ -61,6 +62,48 @@ def test_arrays_of_any_layout_are_taken(turned: Any) -> None:
 def test_values_whose_squares_overflow_are_refused(x: torch.Tensor) -> None:
     with pytest.raises(UserError, match=r"uploads: values of .*, allowed: up to 1e\+\d+, whose squares"):
         aggregate("krum", x, 1)
+
+
+class Own(Aggregator):
+    returned: Any = None
+
+    def __call__(self, x: torch.Tensor, call: Call) -> Aggregate:
+        return type(self).returned(x)  # type: ignore[no-any-return]
+
+
+RETURNED: dict[str, tuple[Any, str]] = {
+    "nothing": (lambda x: None, "None"),
+    "an-array": (lambda x: Aggregate(x.mean(0).numpy(), None), "a ndarray"),
+    "a-tensor": (lambda x: x.mean(0), r"a tensor \[6\]"),
+    "a-part": (lambda x: Aggregate(x.mean(0)[:2], None), r"a tensor \[2\]"),
+    "a-row": (lambda x: Aggregate(x[:1], None), r"a tensor \[1, 6\]"),
+    "complex": (lambda x: Aggregate(x.mean(0) * 1j, None), r"a complex tensor \[6\]"),
+    "sparse": (lambda x: Aggregate(x.mean(0).to_sparse(), None), r"a sparse tensor \[6\]"),
+}
+
+
+@pytest.mark.parametrize("uploads", [X, X.numpy(), [{"w": x.view(2, 3)} for x in X]], ids=["tensor", "array", "dict"])
+@pytest.mark.parametrize("kind", RETURNED)
+def test_what_an_own_rule_returns_is_checked(kind: str, uploads: Any) -> None:
+    returned, told = RETURNED[kind]
+    said = (
+        rf"^rule Own.__call__ \(test_rule_function.py:\d+\) returned {told}, allowed: an Aggregate with a vector \[6\]$"
+    )
+    with forgotten():
+        rule = type("Own", (Own,), {"returned": staticmethod(returned)})
+        with pytest.raises(UserError, match=said):
+            fa.aggregate(rule, uploads, 2)
+        with pytest.raises(UserError, match=said):
+            fa.aggregate("nnm+own", uploads, 2)
+
+
+@pytest.mark.parametrize("returned", [lambda x: x.mean(0).requires_grad_(), lambda x: torch.nn.Parameter(x.mean(0))])
+def test_what_an_own_rule_returns_has_no_history(returned: Any) -> None:
+    with forgotten():
+        rule = type("Own", (Own,), {"returned": staticmethod(lambda x: Aggregate(returned(x), None))})
+        made = fa.aggregate(rule, X, 2)
+        assert (type(made), made.requires_grad) == (torch.Tensor, False)
+        np.testing.assert_array_equal(fa.aggregate(rule, X.numpy(), 2), X.mean(0))
 
 
 @pytest.mark.parametrize("name", registry.registries()["aggregator"].names())

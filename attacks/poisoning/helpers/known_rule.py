@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.poisoning.helpers.honest_estimate import same
-from fedarena.contracts.aggregator import Aggregate, Call
+from fedarena.contracts.aggregator import Aggregate, Call, checked
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, rows
@@ -81,4 +81,4 @@ class AgainstKnownRule(Poisoning):
             senders=(*view.honest_clients, *view.clients),
             shapes=tuple(tuple(t.shape[1:]) for t in view.own.values()),
         )
-        return rule(x, call)
+        return checked(rule(x, call), rule, x)
