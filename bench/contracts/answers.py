@@ -34,7 +34,8 @@ def accepted(answer: Any, one: type[Any], wanted: Contents | Sequence[Contents],
     if parts is None or any(not isinstance(part, one) for part in parts) or len(parts) != len(contents):
         told = type_of(answer)
         if parts is not None and not single:
-            told = f"a list of {len(parts)} ({', '.join(dict.fromkeys(map(type_of, parts)))})"
+            kinds = ", ".join(dict.fromkeys(map(type_of, parts)))
+            told = f"a list of {len(parts)}" + (kinds and f" ({kinds})")
         raise UnusableAnswer(f"{place} returned {told}, allowed: {called}{_with(contents[0] if contents else {})}")
     for part, content in zip(parts, contents, strict=True):
         for name, shape in content.items():

@@ -302,7 +302,11 @@ class Inference(ABC):
     @final
     def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:
         """Run on a sealed copy of the view. Raises UnusableAnswer where the answer is none of the goal's."""
-        answer = self.run(seal(view), rng, progress)
+        return self.taken(self.run(seal(view), rng, progress), view)
+
+    @final
+    def taken(self, answer: Any, view: View) -> Answer | NotApplicable:
+        """What `run` returned, in plain tensors. Raises UnusableAnswer where it is no answer of the goal's."""
         if isinstance(answer, NotApplicable):
             return answer
         taken: Answer = accepted(answer, *_wanted(self.goal, view), self.place)

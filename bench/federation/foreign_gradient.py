@@ -19,7 +19,7 @@ from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import PlainGradient, as_batch
 from fedarena.contracts.view import Population, View
 from fedarena.core import given
-from fedarena.core.errors import UserError, type_of
+from fedarena.core.errors import UnusableAnswer, UserError, type_of
 from fedarena.core.given import Numbers
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
@@ -91,7 +91,9 @@ def guess_behind(
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
     try:
         with sdpa_kernel(SDPBackend.MATH):
-            answer: Any = made.run(view, rng, told)
+            answer: Any = made.taken(made.run(view, rng, told), view)
+    except UnusableAnswer as error:
+        raise UserError(f"attack {error}") from None
     except RuntimeError as error:
         if "vmap" not in str(error):
             raise

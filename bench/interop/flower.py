@@ -26,10 +26,10 @@ from fedarena.core.errors import UserError, type_of
 from fedarena.core.given import integer
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, shapes_of
 from fedarena.core.threat import NotApplicable
 from fedarena.federation import compose
-from fedarena.federation.adversary import without_infinities
+from fedarena.federation.adversary import crafted, without_infinities
 from fedarena.federation.rule_function import rule_by_name
 from fedarena.federation.spec import MethodSpec
 
@@ -202,7 +202,8 @@ class PoisonMod:
             honest={},
             clients=(client,),
         )
-        up, memory = self.attack().craft(view, memory, Rng(self.seed).child("craft", client, t))
+        rng = Rng(self.seed).child("craft", client, t)
+        up, memory = crafted(self.attack(), view, memory, rng, shapes_of(view.own))
         up = without_infinities(up, [0])
         return {name: (w - up[name][0]).to(after[name].dtype) for name, w in before.items()}, memory
 
