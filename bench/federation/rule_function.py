@@ -62,9 +62,7 @@ def aggregate(
 def rule_by_name(name: str, options: Mapping[str, Any]) -> Aggregator:
     """A rule with its wrappers, from values of options. Raises UserError."""
     if not isinstance(name, str):
-        raise UserError(
-            f"rule is {type_of(name)}, allowed: a name, such as 'krum'; one of your own has its card's name"
-        )
+        raise UserError(f"rule is {type_of(name)}, allowed: a name; one of your own has its card's name")
     parts = name.split("+")
     for part in parts:
         if part not in registry.registries()["defense"]:

@@ -119,9 +119,7 @@ def poison_mod(attack: str, *, corrupted: Collection[int] | None = None, seed: i
     """
     first = integer("seed", seed, 0, LARGEST_SEED)
     if not isinstance(attack, str):
-        raise UserError(
-            f"attack is {type_of(attack)}, allowed: a name, such as 'sign-flip'; one of your own has its card's name"
-        )
+        raise UserError(f"attack is {type_of(attack)}, allowed: a name; one of your own has its card's name")
     spec = compose.parse_attack(attack, {name: to_text(value) for name, value in options.items()})
     kind = compose.attack_class(spec)
     if not issubclass(kind, Poisoning):
