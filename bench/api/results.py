@@ -14,8 +14,8 @@ from fedarena.core.short_repr import ShortRepr
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
-    from rich.console import Console
 
+    from fedarena.cli.output.terminal import Terminal
     from fedarena.federation.spec import MethodSpec
     from fedarena.goals.pairing_table import PairingTable
     from fedarena.records.results import GroupResult
@@ -105,7 +105,7 @@ class Results(Records):
 
         return goals.of_attack(self._attack()).table(self.records, self.defense, self.attack)
 
-    def _show(self, console: Console) -> None:
+    def _show(self, console: Terminal) -> None:
         from fedarena.cli.output.pairing import show
 
         show(console, self._table(), self.records, self.defense, self.attack)

@@ -206,8 +206,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         with clock:
             memories = tuple(federation.memories.get(client, {}) for client in work.clients)
             uploads = _uploads(federation, work, sent, t)
-            # Messages show in what is written down, and in how long a round without an attack takes.
-            messages = write or not federation.adversary.corrupted
+            messages = write or not federation.adversary.corrupted  # without an attack for the time that they take
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             given = state, sent, received, cohort, rng.child("aggregate", t)
             new = federation.replays.call(t, "aggregate", defense.aggregate, *given)

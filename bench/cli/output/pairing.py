@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 
 from fedarena.cli.output.rows import show_rows
+from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
 from fedarena.goals.by_client import by_client
@@ -25,7 +25,7 @@ WIDTH = 110
 """Columns where output goes to a file or a page."""
 
 
-def _heading(console: Console, records: Sequence[Record], defense: str, attack: str) -> None:
+def _heading(console: Terminal, records: Sequence[Record], defense: str, attack: str) -> None:
     """Print which defense met which attack on which problem."""
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
@@ -41,7 +41,7 @@ def _heading(console: Console, records: Sequence[Record], defense: str, attack: 
     )
 
 
-def _marks(console: Console, records: Sequence[Record]) -> None:
+def _marks(console: Terminal, records: Sequence[Record]) -> None:
     """Print what trials are marked with, and whether the data are a subset."""
     problem = records[0]["problem"]
     marked: dict[str, dict[str, None]] = {}
@@ -55,7 +55,7 @@ def _marks(console: Console, records: Sequence[Record]) -> None:
         console.print(f"Data: a subset, {problem['data']['subset']}.", highlight=False)
 
 
-def show(console: Console, table: PairingTable, records: Sequence[Record], defense: str, attack: str) -> None:
+def show(console: Terminal, table: PairingTable, records: Sequence[Record], defense: str, attack: str) -> None:
     """Print the verdict, the table, its notes and sentences, and the remarks."""
     _heading(console, records, defense, attack)
     console.print(f"[bold]Verdict.[/bold] {escape(table.verdict)}", highlight=False)
@@ -70,7 +70,7 @@ def show(console: Console, table: PairingTable, records: Sequence[Record], defen
 
 
 def show_files(
-    console: Console, records: Sequence[Record], folder: Path, picture: Path | None, transcripts: str | None = None
+    console: Terminal, records: Sequence[Record], folder: Path, picture: Path | None, transcripts: str | None = None
 ) -> None:
     """Print where the files are."""
     console.print(

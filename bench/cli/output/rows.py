@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+from fedarena.cli.output.terminal import Terminal, joined
 
 READABLE = 16
 """Characters below which a column of cells of several lines is no pleasure to read."""
 
 
-def show_rows(console: Console, titles: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = False) -> None:
+def show_rows(console: Terminal, titles: Sequence[str], rows: Sequence[Sequence[str]], *, ruled: bool = False) -> None:
     """Print them. Below each other, a row begins with its first cell; each further one has its title before it.
 
     Args:
         ruled: with lines between rows, and columns that leave room to read, for cells of several lines.
     """
+    rows = [[joined(cell) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD if ruled else None, show_lines=ruled, pad_edge=ruled, header_style="bold")
     for title, *cells in zip(titles, *rows, strict=True):
         least = max(map(longest_word, (title, *cells)))

@@ -19,6 +19,11 @@ JOINT = "\ue000"
 """Stands for a space at which no line may end, since rich ends lines at U+00A0, too."""
 
 
+def joined(text: str) -> str:
+    """The text with no space between a number and its %, at which a line could end. A `Terminal` prints the spaces."""
+    return BEFORE_PERCENT.sub(JOINT, text)
+
+
 def stdout_width(otherwise: int) -> int | None:
     """Columns that commands print in: a terminal's or those of COLUMNS, which rich finds at None; else `otherwise`."""
     columns = os.environ.get("COLUMNS", "")
@@ -34,7 +39,7 @@ class Terminal(Console):
 
     def render_str(self, text: str, **how: Any) -> Text:
         """The text as rich reads it."""
-        return super().render_str(BEFORE_PERCENT.sub(JOINT, text), **how)
+        return super().render_str(joined(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments of a renderable."""

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 from helpers.paths import REPORTS
-from rich.console import Console
 
 from fedarena.board.leaderboard import render
 from fedarena.board.load import load_board
 from fedarena.cli.output import leaderboard, suite
 from fedarena.cli.output.rows import show_rows
+from fedarena.cli.output.terminal import Terminal
 from fedarena.runs.suite.plan import Plan, Planned
 
 BOARDS = ("digits", "heterogeneous", "baseline")
 
 
-def printed(show: Callable[[Console], None], width: int) -> str:
+def printed(show: Callable[[Terminal], None], width: int) -> str:
     out = io.StringIO()
-    show(Console(file=out, width=width))
+    show(Terminal(file=out, width=width))
     return out.getvalue()
 
 
-def assert_whole(show: Callable[[Console], None]) -> None:
+def assert_whole(show: Callable[[Terminal], None]) -> None:
     """Every word of 80 columns is one of a very wide terminal, but for rules."""
     narrow, wide = printed(show, 80), printed(show, 500)
     assert max(map(len, narrow.splitlines())) <= 80
