@@ -15,7 +15,7 @@ from torch import Tensor
 from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
-from fedarena.core.errors import UserError, place_of, require_type
+from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import (
     Tensors,
@@ -239,8 +239,7 @@ class Defense(Observable):
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
         """W_{t+1}: one step of the server's optimiser against `direction`."""
-        direction = self.direction(state, sent, ups, cohort, rng)
-        require_type(direction, Direction, "defense", type(self).direction)
+        direction = of_type(Direction, self.direction(state, sent, ups, cohort, rng), "defense", type(self).direction)
         if missing := [name for name in state.params if name not in direction.step]:
             raise UserError(
                 f"defense {place_of(type(self).client)}: the server's step lacks {', '.join(missing)}, allowed: an "

@@ -15,7 +15,7 @@ from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
-from fedarena.core.errors import UserError, place_of, require_type
+from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
@@ -285,9 +285,7 @@ class Inference(ABC):
     @final
     def watched(self, schedule: Schedule) -> Watch:
         """`watch`. Raises UserError, with its place, where it says no rounds."""
-        watch: Any = self.watch(schedule)
-        require_type(watch, Watch, "attack", type(self).watch)
-        return watch  # type: ignore[no-any-return]
+        return of_type(Watch, self.watch(schedule), "attack", type(self).watch)
 
     def fit(self, task: Task) -> None:  # noqa: B027  (most fit anything)
         """Refuse options that do not fit this model or its inputs, before anything is trained. Raises UserError."""

@@ -7,7 +7,9 @@ import sys
 import traceback
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class UserError(Exception):
@@ -88,11 +90,12 @@ def type_of(value: Any) -> str:
     return with_article(type(value).__name__)
 
 
-def require_type(returned: Any, wanted: type, kind: str, method: Any) -> None:
-    """Raise UserError, with the place of a method of the user's own, unless it returned an object of this class."""
+def of_type(wanted: type[T], returned: Any, kind: str, method: Any) -> T:
+    """What a method of the user's own returned. Raises UserError, with its place, unless it is of this class."""
     if not isinstance(returned, wanted):
         told = f"{kind} {place_of(method)} returned {type_of(returned)}"
         raise UserError(f"{told}, allowed: {with_article(wanted.__name__)}")
+    return returned
 
 
 def with_article(name: str) -> str:

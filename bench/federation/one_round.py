@@ -13,7 +13,7 @@ import torch
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
 from fedarena.contracts.secure_sum import TooFewSurvivors
 from fedarena.contracts.transcript import Round, weights
-from fedarena.core.errors import UserError, require_type
+from fedarena.core.errors import UserError, of_type
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
@@ -196,8 +196,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     defense, rng = federation.defense, federation.rng
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
-        sent = defense.broadcast(state, rng.child("broadcast", t))
-    require_type(sent, Broadcast, "defense", type(defense).broadcast)
+        sent = _broadcast(defense, state, rng.child("broadcast", t))
     if federation.peak is not None:
         memory = federation.memories.get(work.clients[0], {})
         federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
@@ -210,7 +209,6 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             given = state, sent, received, cohort, rng.child("aggregate", t)
             new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
-        require_type(new, State, "defense", type(defense).aggregate)
     except TooFewSurvivors as lost:
         return RoundResult(
             state=defense.skipped(state),
@@ -220,6 +218,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
             seconds=clock.seconds,
             failed=True,
         )
+    new = of_type(State, new, "defense", type(defense).aggregate)
     batch, noise = work.batches[uploads.first], work.noises[uploads.first]
     return RoundResult(
         state=new,
@@ -231,6 +230,11 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
         transcript=_transcript(federation, t, work, memories, uploads, summed, sent, (state, new)) if write else None,
     )
+
+
+def _broadcast(defense: Defense, state: State, rng: Rng) -> Broadcast:
+    """What the server sends. Raises UserError where that is no broadcast."""
+    return of_type(Broadcast, defense.broadcast(state, rng), "defense", type(defense).broadcast)
 
 
 def sample_clients(problem: Problem, rng: Rng) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fedarena.contracts.defense import Cohort
 from fedarena.contracts.secure_sum import Exchange, SecureSum
-from fedarena.core.errors import UserError, require_type
+from fedarena.core.errors import UserError, of_type
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, rows, shaped
 from fedarena.federation.replay import NO_REPLAYS, Replays
@@ -68,8 +68,7 @@ def sum_up(
     for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
         vectors[i].clamp_(-secure.limit, secure.limit)
     what, sum_of = ("sum", secure) if messages else ("sum without messages", secure.without_messages)
-    exchange = replays.call(t, what, sum_of, vectors, rng)
-    require_type(exchange, Exchange, "secure", type(secure).__call__)
+    exchange = of_type(Exchange, replays.call(t, what, sum_of, vectors, rng), "secure", type(secure).__call__)
     survivors = list(exchange.survivors)
     n = len(cohort.clients)
     return Summed(

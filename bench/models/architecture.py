@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from fedarena.core.errors import UserError, require_type, type_of
+from fedarena.core.errors import UserError, of_type, type_of
 from fedarena.core.tensors import Tensors, single_precision
 
 M = TypeVar("M", bound=nn.Module)
@@ -82,8 +82,7 @@ def blank(make: Callable[[], M]) -> M:
 
 def made_by(architecture: Architecture, made: Any) -> nn.Module:
     """What `Architecture.module` made, with layer names. Raises UserError, with its place, where it is no module."""
-    require_type(made, nn.Module, "model", type(architecture).module)
-    return with_layer_names(made)
+    return with_layer_names(of_type(nn.Module, made, "model", type(architecture).module))
 
 
 def with_layer_names(module: nn.Module) -> nn.Module:

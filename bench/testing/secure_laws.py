@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.secure_sum import Exchange, SecureSum, TooFewSurvivors
-from fedarena.core.errors import UserError, require_type
+from fedarena.core.errors import UserError, of_type
 from fedarena.core.rng import Rng
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 from fedarena.testing.same import same
@@ -39,8 +39,7 @@ def exchange(method: Method, x: Tensor, seed: int = 0) -> Exchange:
             made = sum_of(method)(x, Rng(seed).child(later))
         except TooFewSurvivors:
             continue
-        require_type(made, Exchange, "secure", method.target.__call__)
-        return made
+        return of_type(Exchange, made, "secure", method.target.__call__)
     raise LawBroken("20 rounds in a row failed", "let fewer clients drop out")
 
 
