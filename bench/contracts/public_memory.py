@@ -5,7 +5,8 @@ plays it twice on samples that are nobody's, each time with others. What both cl
 
     m_0 = {},   m_{t+1} = the memory that `client` returns for m_t
 
-The rest depends on the samples of earlier rounds, and the party takes zeros in its place.
+The rest depends on the samples of earlier rounds. If nothing is public, the party plays a client without a memory. Else
+it plays one with a player's memory, which is one that a client can have.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ def public_memory(defense: Defense, now: Seen, client: int) -> Tensors:
         batches = [_nobodys(defense, now.down, client, torch.Generator().manual_seed(2 * t + k)) for k in PLAYERS]
         played.append([defense.client(now.down, b, m, {})[1] for b, m in zip(batches, played[-1], strict=True)])
     memories = played[now.index] if now.index < len(played) else played[0]
-    public = {name for name in memories[0] if _alike(name, memories)}
-    return {name: m if name in public else torch.zeros_like(m) for name, m in memories[0].items()} if public else {}
+    return memories[0] if any(_alike(name, memories) for name in memories[0]) else {}
 
 
 @lru_cache(maxsize=16)
