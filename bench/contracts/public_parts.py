@@ -137,7 +137,7 @@ def _played(
 
     def played(simulate: Simulator) -> Tensor:
         """All plays at once; a single one as it is, which is faster. (vmap prints objects, and no functions.)"""
-        each = simulate(x[0], y[0]) if plays == 1 else vmap(lambda x, y: simulate(x, y))(x, y)
+        each = simulate(x[0], y[0]) if plays == 1 else vmap(lambda x, y: simulate(x, y), randomness="same")(x, y)
         each = same_names(each, names)
         return (flatten(each)[None] if plays == 1 else rows(each)).double()
 

@@ -23,6 +23,7 @@ import torch.nn.functional as F
 from fedarena.contracts.control import relative_error
 from fedarena.contracts.observation import Observation
 from fedarena.core.rng import Rng
+from fedarena.core.tensors import flatten
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.control import UNLIKE, simulation_errors
@@ -32,6 +33,8 @@ from fedarena.records.schema import Control
 
 SAME = 1e-6
 """The relative error up to which two messages are the same."""
+MOST_NOISE = 1.5
+"""Times σ√d: the length of declared noise on d coordinates is about σ√d, and never this much above it."""
 EMPTY = "what clients send does not depend on their samples"
 UNEXPLAINED = "no reading holds what clients add to messages, and no promise, declared noise or words account for it"
 
@@ -44,47 +47,58 @@ def message_check(
 ) -> Control | None:
     """What the record says of a message that is empty or unexplained; None where there is none, or it does not show.
 
-    It shows to parties that see one client's upload, in the adaptive form.
+    It shows to parties that see uploads, in the adaptive form.
 
     Args:
         given: the challenges of the defense's readings.
     """
     threat = transcript.threat
-    sees_one = threat.party in ("server", "eavesdropper") and finished.defense.secure is None
+    reads = goal.reads_uploads and threat.form == "adaptive" and threat.party in ("server", "eavesdropper")
     said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
-    if not goal.reads_uploads or threat.form == "paper" or not sees_one or not said:
+    if not reads or not said:
         return None
     if all(_is_empty(finished, o) for reading in said for o in reading):
         return {"said": "nothing of samples", "outcome": EMPTY, "finding": "", "metrics": {}}
-    return None if _answered_for(finished, said) else _unexplained(finished, said)
+    return None if _answered_for(finished) else _unexplained(finished, said)
 
 
 def _is_empty(finished: FinishedRun, seen: Observation) -> bool:
-    """Whether two batches of noise would give the same."""
-    task, generator = finished.problem.task, Rng(seen.round).child("message").torch()
-    like = next(iter(seen.target.values()))
-    given = []
-    for label in (0, 1):
-        x = torch.rand(seen.images, *task.input_shape, generator=generator).to(like)
-        y = torch.full((seen.images,), label, device=x.device)
-        given.append(seen.simulate(x, F.one_hot(y, task.n_classes).to(x) if task.n_classes else y.to(x)))
+    """Whether two batches of held-out samples would give the same."""
+    problem, like = finished.problem, next(iter(seen.target.values()))
+    classes = problem.task.n_classes
+    generator, given = Rng(seen.round).child("message").torch(), []
+    for _ in range(2):
+        index = torch.randint(len(problem.y_test), (seen.images,), generator=generator).to(problem.y_test.device)
+        x, y = (problem.x_test[index].float() / problem.scale).to(like), problem.y_test[index]
+        given.append(seen.simulate(x, F.one_hot(y, classes).to(x) if classes else y.to(x)))
     return relative_error(*given) <= SAME
 
 
-def _answered_for(finished: FinishedRun, said: Sequence[Sequence[Observation]]) -> bool:
+def _answered_for(finished: FinishedRun) -> bool:
     """Whether the defense accounts for what it adds, or the harness cannot tell it from something else.
 
-    With momenta, dropout or several local epochs in a random order, a rest may be the gradients of earlier rounds, the
-    masks or the order.
+    A secure sum hides by masks. With momenta, dropout or several local epochs in a random order, a rest may be the
+    gradients of earlier rounds, the masks or the order.
     """
     defense, task = finished.defense, finished.problem.task
-    shows = task.schedule.local_epochs <= 1 and not task.schedule.client_momentum and not has_dropout(task.model)
-    declared = defense.noise_std > 0 or any(o.noise_std > 0 for reading in said for o in reading)
-    return not shows or declared or bool(defense.guarantees() or defense.undisclosed)
+    once = task.schedule.local_epochs <= 1 and not task.schedule.client_momentum
+    shows = once and defense.secure is None and not has_dropout(task.model)
+    return not shows or bool(defense.guarantees() or defense.undisclosed)
+
+
+def _rests(finished: FinishedRun, reading: Sequence[Observation]) -> list[float]:
+    """‖sent − what the true samples give‖/‖sent‖, less the most that declared noise makes of it."""
+    errors, rests = simulation_errors(finished, reading), []
+    for o in reading:
+        if (o.round, o.clients) in errors:
+            sent = flatten(o.target)
+            noise = max(o.noise_std, finished.defense.noise_std) * len(sent) ** 0.5
+            rests.append(errors[o.round, o.clients] - MOST_NOISE * noise / float(sent.norm()))
+    return rests
 
 
 def _unexplained(finished: FinishedRun, said: Sequence[Sequence[Observation]]) -> Control | None:
-    worst = [max(simulation_errors(finished, reading).values(), default=0.0) for reading in said]
+    worst = [max(_rests(finished, reading), default=0.0) for reading in said]
     if min(worst) <= UNLIKE:
         return None
     finding = f"the client step, played on the true samples, is {min(worst):.2g} of what was sent away from it"

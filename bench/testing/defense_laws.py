@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.observation import Reading
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.transcript import Round, cut
 from fedarena.contracts.view import View, seal
 from fedarena.core.rng import Rng
@@ -100,26 +100,37 @@ def runs_repeat(method: Method) -> None:
 
 @law("defense")
 def simulation_hits_target(method: Method) -> None:
-    """In the adaptive form, `simulate` of the true samples gives what the server saw of one client's upload."""
+    """In the adaptive form, `simulate` of the true samples gives what the server saw of one client's upload.
+
+    It does so in the first round, and in a later one unless the defense says what clients keep (`undisclosed`).
+    """
     problem, defense, written = played(method)
-    threat = Threat("server", "adaptive")
-    given = defense.readings(threat, cut(written, threat), (0,))
+    threat, later = Threat("server", "adaptive"), len(written) - 1
+    given = defense.readings(threat, cut(written, threat), (0, later))
     if isinstance(given, NotApplicable):
         raise LawIdle(f"it gives the server nothing to read: {given.reason}")
     if defense.draw(Rng(0)):
         raise LawIdle("clients draw noise (`draw`), which nobody else can simulate")
     if not given:
         raise LawIdle("it gives the server no reading")
-    seen = next((o for o in given[0].observations if len(o.clients) == 1), None)
-    if seen is None:
+    ones = {o.round: o for o in reversed(given[0].observations) if len(o.clients) == 1}
+    if not ones:
         raise LawIdle("no observation is of one client alone")
+    remedies = {0: "let `simulate` do what a client does"}
+    if not defense.undisclosed:
+        remedies[later] = "let `simulate` do what a client does, or say in `undisclosed` what clients remember"
+    for t, remedy in remedies.items():
+        if t in ones:
+            _hits(problem, written[t], ones[t], remedy)
+
+
+def _hits(problem: Problem, played: Round, seen: Observation, remedy: str) -> None:
     (client,) = seen.clients
-    batch = written[seen.round].batches[written[seen.round].participants.index(client)]
-    x, y = batch.images()
+    x, y = played.batches[played.participants.index(client)].images()
     labels = torch.nn.functional.one_hot(y, problem.task.n_classes).to(x.dtype)
     away = difference(dict(seen.simulate(x, labels)), dict(seen.target))
     figure = f"`simulate` of the true samples is {away:.3g} of the upload's size away from `target`, allowed: 0.001"
-    require(away <= 1e-3, figure, "let `simulate` do what a client does")
+    require(away <= 1e-3, f"in round {seen.round} {figure}", remedy)
 
 
 @law("defense")

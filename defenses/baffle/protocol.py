@@ -58,6 +58,7 @@ class Baffle(Defense, SharedDirections):
     """The protocol; see the module's docstring and `fedarena.defenses.baffle.card.Options`."""
 
     options: Options
+    undisclosed = "round at the option precision, which readings do not replay"
     no_momentum = "loss differences belong to other directions in each round and cannot be added up"
     sums = True
 

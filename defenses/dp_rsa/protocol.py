@@ -41,6 +41,7 @@ class DPRSA(FedAvg):
     """The protocol; see the module's docstring and `fedarena.defenses.dp_rsa.card.Options`."""
 
     options: Options
+    undisclosed = "keep a model of their own, and send signs of how it differs from the server's"
     no_momentum = "its clients send signs, and keep a model of their own between rounds"
     dropout = False
     sums = False

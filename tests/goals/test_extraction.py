@@ -392,7 +392,10 @@ def test_secrets_and_mistakes_of_a_third_party_s_defense(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [([], "returned a list of 0 ()"), ([Labels(torch.zeros(1))] * 2, "returned a list of 2 (a Labels)")],
+    [
+        ([], "returned a list of 0"),
+        ([Labels(torch.zeros(1))] * 2, "returned a list of 2 (a Labels)"),
+    ],
 )
 def test_an_answer_that_cannot_be_judged_is_a_failed_record(
     answer: Any, said: str, monkeypatch: pytest.MonkeyPatch

@@ -185,14 +185,14 @@ def test_many_steps_span_several_blocks_of_the_first_layer():
     assert distance(forms.uploads(task, task.loss, start, batches), alone(task, task.loss, start, batches)) < 1e-9
 
 
-def test_soft_labels_and_metrics_by_row_go_to_the_loop(used):
+def test_soft_labels_take_the_fast_form_and_metrics_by_row_the_loop(used):
     task, start, batches = federation(WORK[1], (8, 8), widths="4")
     soft = [Batch(b.x, nn.functional.one_hot(b.y, 5).double()) for b in batches]
     assert distance(forms.uploads(task, task.loss, start, soft), alone(task, task.loss, start, batches)) < 1e-9
     by_row = {"fc1.weight": torch.rand(4, 36, dtype=torch.float64)}
     got = forms.uploads(task, task.loss, start, batches, by_row)
     assert distance(got, alone(task, task.loss, start, batches, by_row)) < 1e-9
-    assert used == ["loop", "loop"]
+    assert used == ["stacked", "loop"]
 
 
 def test_one_client_is_the_same_alone_and_in_company():
