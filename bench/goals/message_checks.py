@@ -93,7 +93,7 @@ def _rests(finished: FinishedRun, reading: Sequence[Observation]) -> list[float]
         if (o.round, o.clients) in errors:
             sent = flatten(o.target)
             noise = max(o.noise_std, finished.defense.noise_std) * len(sent) ** 0.5
-            rests.append(errors[o.round, o.clients] - MOST_NOISE * noise / float(sent.norm()))
+            rests.append(errors[o.round, o.clients] - MOST_NOISE * noise / (float(sent.norm()) or 1.0))
     return rests
 
 

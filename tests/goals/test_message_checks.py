@@ -41,13 +41,14 @@ def record(defense: str, party: Party = "server", options: Mapping[str, str] | N
     ("defense", "said"),
     [
         ("key-inside", "a part"),
+        ("rare-uploads", "a part"),  # zeros in most rounds
         ("silent-when-few", "nothing of samples"),
         ("silent-when-few+pairwise-masks", "nothing of samples"),
     ],
 )
 def test_what_is_wrong_with_a_message_is_in_the_record(defense: str, said: str, party: Party) -> None:
     found = record(defense, party)
-    assert found["control"]["said"] == said
+    assert (found["status"], found["control"]["said"]) == ("ok", said)
     if said == "a part":
         assert found["control"]["finding"].startswith("the client step, played on the true samples, is ")
 
