@@ -9,13 +9,10 @@ noise, a mask or a code that the server checks, is added to this one, too.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from fedarena.attacks.poisoning.cards.gradient_ascent import Options
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core.rng import Rng
-from fedarena.problem.task import Batch
+from fedarena.problem.task import Batch, targets
 
 
 class GradientAscent(Poisoning):
@@ -25,9 +22,5 @@ class GradientAscent(Poisoning):
     tunes = {"scale": (0.5, 1.0, 2.0, 4.0, 10.0, 50.0)}  # noqa: RUF012  (a ClassVar of the base)
 
     def batch(self, batch: Batch, round: int, client: int, rng: Rng) -> Batch:
-        return Batch(batch.x, -self.options.scale * self.target(batch.y).to(batch.x))
-
-    def target(self, y: Tensor) -> Tensor:
-        """Classes [...] → one-hot [..., n_classes]; numbers as they are."""
         classes = self.knowledge.task.n_classes
-        return torch.nn.functional.one_hot(y, classes) if classes else y
+        return Batch(batch.x, -self.options.scale * targets(batch.y, classes, batch.x))

@@ -25,7 +25,6 @@ from itertools import combinations
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.analytic import Options
@@ -40,6 +39,7 @@ from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import targets
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def matched_labels(view: View, seen: Observation, x: Tensor, in_order: bool = Tr
         labels = torch.full((n,), 0.5).to(x)
 
     def off(labels: Tensor) -> float:
-        y = F.one_hot(labels, view.n_classes).to(x) if view.n_classes else labels
+        y = targets(labels, view.n_classes, x)
         return float(distance(seen.simulate(x.clamp(0, 1), y)))
 
     least, spent, better = off(labels), 1, in_order

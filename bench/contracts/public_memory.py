@@ -1,12 +1,13 @@
 """What a client's memory holds before a round, as far as nobody's samples decide it.
 
 A memory may hold numbers that anybody can compute, such as the number of the round. A party that knows the protocol
-plays it twice on samples that are nobody's, each time with others. What both clients remember alike is public:
+plays it twice on samples that are nobody's, each time with others and with another model. What both clients remember
+alike is public:
 
     m_0 = {},   m_{t+1} = the memory that `client` returns for m_t
 
-The rest depends on the samples of earlier rounds. If nothing is public, the party plays a client without a memory. Else
-it plays one with a player's memory, which is one that a client can have.
+The rest depends on the samples or the broadcasts of earlier rounds. If nothing is public, the party plays a client
+without a memory. Else it plays one with a player's memory, which is one that a client can have.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Batch
 
 PLAYERS = (0, 1)
-"""The seeds of the samples that are nobody's."""
+"""The clients that are played."""
 
 
 def public_memory(defense: Defense, now: Seen, client: int) -> Tensors:
@@ -32,19 +33,34 @@ def public_memory(defense: Defense, now: Seen, client: int) -> Tensors:
     task = defense.task
     if task.participants < len(task.sizes):
         return {}
-    played = _played(defense, task.schedule.taken(task.sizes[client]))
-    while len(played) <= now.index and (len(played) == 1 or any(_alike(name, played[-1]) for name in played[-1][0])):
-        t = len(played) - 1
-        batches = [_nobodys(defense, now.down, client, torch.Generator().manual_seed(2 * t + k)) for k in PLAYERS]
-        played.append([defense.client(now.down, b, m, {})[1] for b, m in zip(batches, played[-1], strict=True)])
-    memories = played[now.index] if now.index < len(played) else played[0]
-    return memories[0] if any(_alike(name, memories) for name in memories[0]) else {}
+    known = _known(defense, task.schedule.taken(task.sizes[client]))
+    t = min(now.index, len(known) - 1)
+    memories = [known[t] for _ in PLAYERS]
+    while t < now.index:
+        memories = [_remembered(defense, now.down, client, m, t, k) for k, m in zip(PLAYERS, memories, strict=True)]
+        t += 1
+        alike = [name for name in memories[0] if _alike(name, memories)]
+        if not alike:
+            return {}
+        if len(alike) == len(memories[0]) and t == len(known):
+            known.append(memories[0])
+    return memories[0]
 
 
 @lru_cache(maxsize=16)
-def _played(defense: Defense, samples: int) -> list[list[Tensors]]:
-    """The memories of the players before each round that was played so far, of clients with so many samples."""
-    return [[{} for _ in PLAYERS]]
+def _known(defense: Defense, samples: int) -> list[Tensors]:
+    """The memories before each round that were played so far, of clients with so many samples, if all of it is public.
+
+    They depend on neither samples nor broadcasts, so that it does not matter which round was asked about first.
+    """
+    return [{}]
+
+
+def _remembered(defense: Defense, down: Tensors, client: int, memory: Tensors, t: int, player: int) -> Tensors:
+    """A player's memory after round t, in which each player gets another model."""
+    generator = torch.Generator().manual_seed(len(PLAYERS) * t + player)
+    down = {name: (1 + 0.1 * player) * x if x.is_floating_point() else x for name, x in down.items()}
+    return defense.client(down, _nobodys(defense, down, client, generator), memory, {})[1]
 
 
 def _alike(name: str, memories: list[Tensors]) -> bool:
@@ -56,8 +72,7 @@ def _nobodys(defense: Defense, down: Tensors, client: int, generator: torch.Gene
     """Local work of a client on noise."""
     task = defense.task
     like = next((t for t in down.values() if t.is_floating_point()), torch.zeros(()))
-    steps, b = max(1, task.schedule.taken(task.sizes[client]) // task.schedule.batch_size), task.schedule.batch_size
-    steps *= max(1, task.schedule.local_epochs)
+    steps, b = task.schedule.steps(task.sizes[client]), task.schedule.batch_size
     x = torch.rand(steps, b, *task.input_shape, generator=generator).to(like)
     if not task.n_classes:
         return Batch(x, torch.rand(steps, b, generator=generator).to(like))

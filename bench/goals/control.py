@@ -16,9 +16,8 @@ functions of the samples alone, without noise, memory, or a random order of loca
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.contracts.control import relative_error
@@ -28,6 +27,7 @@ from fedarena.core.threat import Form, NotApplicable
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import InferenceGoal
+from fedarena.problem.task import targets
 from fedarena.records.schema import Control, Record
 
 EXACT = 1e-2
@@ -36,25 +36,44 @@ UNLIKE = 0.5
 """The relative error above which a simulator gives something else."""
 
 
+@dataclass(frozen=True)
+class PlayedReading:
+    """A reading of the defense, and what its simulators give of the true samples.
+
+    Attributes:
+        errors: see `simulation_errors`.
+    """
+
+    observations: Sequence[Observation]
+    errors: Mapping[tuple[int, tuple[int, ...]], float]
+
+
+def played_readings(
+    goal: InferenceGoal, finished: FinishedRun, given: Sequence[Challenge | NoChallenge]
+) -> list[PlayedReading]:
+    """The readings behind the challenges of a goal that reads uploads, each played once."""
+    if not goal.reads_uploads:
+        return []
+    said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
+    return [PlayedReading(reading, simulation_errors(finished, reading)) for reading in said]
+
+
 def control_of(
     goal: InferenceGoal,
     finished: FinishedRun,
     transcript: PartyTranscript,
     attack: Inference,
-    given: Sequence[Challenge | NoChallenge],
+    said: Sequence[PlayedReading],
 ) -> Challenge | None:
     """The challenge of the control reading; None where the defense's readings do, or where there is no control reading.
 
     Args:
-        given: the challenges of the defense's readings.
+        said: the defense's readings.
     """
     if not goal.reads_uploads:
         return None
     control = replace(finished, control=True)
-    said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
-    unlike = [
-        {seen for seen, error in simulation_errors(finished, reading).items() if error > UNLIKE} for reading in said
-    ]
+    unlike = [{seen for seen, error in reading.errors.items() if error > UNLIKE} for reading in said]
     if not all(unlike):
         return None
     if said:
@@ -98,8 +117,7 @@ def simulation_errors(
 
 
 def _error(finished: FinishedRun, seen: Observation, x: Tensor, y: Tensor) -> float:
-    classes = finished.problem.task.n_classes
-    return relative_error(seen.simulate(x, F.one_hot(y, classes).to(x) if classes else y), seen.target)
+    return relative_error(seen.simulate(x, targets(y, finished.problem.task.n_classes, x)), seen.target)
 
 
 def with_control(record: Record, goal: InferenceGoal, metrics: Mapping[str, float], silent: bool) -> Record:

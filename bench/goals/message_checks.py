@@ -18,17 +18,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 
 from fedarena.contracts.control import relative_error
 from fedarena.contracts.observation import Observation
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
+from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
-from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
-from fedarena.goals.control import UNLIKE, simulation_errors
-from fedarena.goals.inference_goal import InferenceGoal
+from fedarena.goals.control import UNLIKE, PlayedReading
 from fedarena.models.dropout import has_dropout
+from fedarena.problem.task import targets
 from fedarena.records.schema import Control
 
 SAME = 1e-6
@@ -39,25 +38,18 @@ EMPTY = "what clients send does not depend on their samples"
 UNEXPLAINED = "no reading holds what clients add to messages, and no promise, declared noise or words account for it"
 
 
-def message_check(
-    goal: InferenceGoal,
-    finished: FinishedRun,
-    transcript: PartyTranscript,
-    given: Sequence[Challenge | NoChallenge],
-) -> Control | None:
+def message_check(finished: FinishedRun, threat: Threat, said: Sequence[PlayedReading]) -> Control | None:
     """What the record says of a message that is empty or unexplained; None where there is none, or it does not show.
 
     It shows to parties that see uploads, in the adaptive form.
 
     Args:
-        given: the challenges of the defense's readings.
+        said: the defense's readings.
     """
-    threat = transcript.threat
-    reads = goal.reads_uploads and threat.form == "adaptive" and threat.party in ("server", "eavesdropper")
-    said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
+    reads = threat.form == "adaptive" and threat.party in ("server", "eavesdropper")
     if not reads or not said:
         return None
-    if all(_is_empty(finished, o) for reading in said for o in reading):
+    if all(_is_empty(finished, o) for reading in said for o in reading.observations):
         return {"said": "nothing of samples", "outcome": EMPTY, "finding": "", "metrics": {}}
     return None if _answered_for(finished) else _unexplained(finished, said)
 
@@ -65,12 +57,11 @@ def message_check(
 def _is_empty(finished: FinishedRun, seen: Observation) -> bool:
     """Whether two batches of held-out samples would give the same."""
     problem, like = finished.problem, next(iter(seen.target.values()))
-    classes = problem.task.n_classes
     generator, given = Rng(seen.round).child("message").torch(), []
     for _ in range(2):
         index = torch.randint(len(problem.y_test), (seen.images,), generator=generator).to(problem.y_test.device)
         x, y = (problem.x_test[index].float() / problem.scale).to(like), problem.y_test[index]
-        given.append(seen.simulate(x, F.one_hot(y, classes).to(x) if classes else y.to(x)))
+        given.append(seen.simulate(x, targets(y, problem.task.n_classes, x)))
     return relative_error(*given) <= SAME
 
 
@@ -86,18 +77,18 @@ def _answered_for(finished: FinishedRun) -> bool:
     return not shows or bool(defense.guarantees() or defense.undisclosed)
 
 
-def _rests(finished: FinishedRun, reading: Sequence[Observation]) -> list[float]:
+def _rests(finished: FinishedRun, reading: PlayedReading) -> list[float]:
     """‖sent − what the true samples give‖/‖sent‖, less the most that declared noise makes of it."""
-    errors, rests = simulation_errors(finished, reading), []
-    for o in reading:
-        if (o.round, o.clients) in errors:
+    rests = []
+    for o in reading.observations:
+        if (error := reading.errors.get((o.round, o.clients))) is not None:
             sent = flatten(o.target)
             noise = max(o.noise_std, finished.defense.noise_std) * len(sent) ** 0.5
-            rests.append(errors[o.round, o.clients] - MOST_NOISE * noise / (float(sent.norm()) or 1.0))
+            rests.append(error - MOST_NOISE * noise / (float(sent.norm()) or 1.0))
     return rests
 
 
-def _unexplained(finished: FinishedRun, said: Sequence[Sequence[Observation]]) -> Control | None:
+def _unexplained(finished: FinishedRun, said: Sequence[PlayedReading]) -> Control | None:
     worst = [max(_rests(finished, reading), default=0.0) for reading in said]
     if min(worst) <= UNLIKE:
         return None

@@ -119,6 +119,11 @@ def _note(called: dict[str, int], name: str, *_: Any) -> None:
     called[name] = max(called.values()) + 1
 
 
+def targets(y: Tensor, n_classes: int, like: Tensor) -> Tensor:
+    """Classes [...] → probabilities [..., n_classes], in the number format of `like`; numbers stay numbers."""
+    return (torch.nn.functional.one_hot(y, n_classes) if n_classes else y).to(like)
+
+
 @dataclass(frozen=True)
 class Batch:
     """Samples in the order in which the local steps take them. A Poisson batch may hold none (b = 0).
@@ -147,7 +152,7 @@ class Batch:
         """The same with labels as probabilities [steps, b, n_classes]."""
         if self.y.is_floating_point():
             return self
-        return replace(self, y=torch.nn.functional.one_hot(self.y, n_classes).to(self.x))
+        return replace(self, y=targets(self.y, n_classes, self.x))
 
     def images(self) -> tuple[Tensor, Tensor]:
         """All samples of one client without the step axis: [steps·b, ...]."""

@@ -28,7 +28,7 @@ from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.clean_run import clean_record
-from fedarena.goals.control import control_of, with_control, with_failed_control
+from fedarena.goals.control import control_of, played_readings, with_control, with_failed_control
 from fedarena.goals.inference_goal import InferenceGoal
 from fedarena.goals.message_checks import message_check
 from fedarena.goals.metrics.gain import gain, unfederated
@@ -207,8 +207,9 @@ def _challenged(finished: FinishedRun, threat: Threat, reader: _Reader, watch: W
     try:
         challenges = goal.challenges(finished, transcript, reader.attack)
         given = [] if isinstance(challenges, NotApplicable) else challenges
-        control = control_of(goal, finished, transcript, reader.attack, given)
-        check = message_check(goal, finished, transcript, given)
+        said = played_readings(goal, finished, given)
+        control = control_of(goal, finished, transcript, reader.attack, said)
+        check = message_check(finished, threat, said)
     except Exception as error:  # a third party's code; the trial stays in the denominator
         return [complete("failed", describe(error))]
     if isinstance(challenges, NotApplicable):

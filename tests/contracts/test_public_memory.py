@@ -20,6 +20,7 @@ from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import rounds
 from fedarena.problem.problem import build
 from fedarena.testing.federations import spec_of
+from fedarena.testing.same import same
 
 SERVER = Threat("server", "adaptive")
 
@@ -82,3 +83,13 @@ def test_a_simulator_finds_the_pad_of_each_round() -> None:
         sent = o.simulate(x, torch.nn.functional.one_hot(y, 10).to(x))
         for name, value in o.target.items():
             torch.testing.assert_close(sent[name], value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("names", [("round",), ("round", "length")])
+def test_it_does_not_matter_which_round_is_asked_about_first(names: tuple[str, ...]) -> None:
+    found = []
+    for order in ((1, 4, 3), (3, 4, 1)):
+        defense, written = played(remembering(*names))
+        seen = cut(written, SERVER)
+        found.append({t: public_memory(defense, seen[t], 0) for t in order})
+    assert same(*found)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
 import torch
-from helpers.plugin_files import forgotten
+from helpers.plain_gradients import dense, digits, gradient_of
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-import fedarena as fa
 from fedarena.api import invert
-from fedarena.contracts.inference import Inference, Reconstruction
 from fedarena.core.errors import UserError
-from fedarena.datasets.digits import load
 
 
 class Attention(nn.Module):
@@ -50,19 +46,6 @@ def convolutional() -> nn.Module:
     with torch.no_grad():
         model(torch.rand(64, 1, 8, 8))  # its running statistics are not those of a new one
     return model.eval()
-
-
-def dense() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
-
-
-def digits(n: int) -> tuple[Tensor, Tensor]:
-    data = load()
-    return torch.as_tensor(data.x_train[:n]).float() / data.scale, torch.as_tensor(data.y_train[:n])
-
-
-def gradient_of(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    return torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()))
 
 
 def error(guess: Tensor, x: Tensor) -> float:
@@ -298,57 +281,6 @@ def test_a_model_without_python_or_numbers_is_told_in_one_line() -> None:
         UserError, match=r"^parameter 1.weight of the model: a meta tensor \[32, 64\], allowed: a dense"
     ):
         invert(model.to("meta"), **given, attack="dlg")
-
-
-class Own(Inference):
-    returned: Any = None
-
-    def run(self, view: Any, rng: Any, progress: Any) -> Any:
-        return type(self).returned()
-
-
-def guess(images: Any) -> Reconstruction:
-    return Reconstruction(images, torch.tensor([1]), match=0.0, evaluations=0)
-
-
-IMAGES = torch.zeros(1, 1, 8, 8)
-RETURNED: dict[str, tuple[Any, str]] = {
-    "nothing": (lambda: None, "None"),
-    "tensors": (lambda: [IMAGES], "a list of 1 (a Tensor)"),
-    "none-of-them": (lambda: [], "a list of 0"),
-    "an-array": (lambda: [guess(IMAGES.numpy())], "a ndarray as images"),
-    "rows": (lambda: [guess(IMAGES[0])], "a tensor [1, 8, 8] as images"),
-    "two": (lambda: [guess(torch.cat([IMAGES, IMAGES]))], "a tensor [2, 1, 8, 8] as images"),
-}
-
-
-@pytest.mark.parametrize("kind", RETURNED)
-def test_what_an_own_attack_returns_is_checked(kind: str) -> None:
-    returned, told = RETURNED[kind]
-    said = rf"^attack Own.run \(test_foreign_gradient.py:\d+\) returned {re.escape(told)}, allowed: a list of 1 Recon"
-    with forgotten(), pytest.raises(UserError, match=said):
-        guessed_by(type("Own", (Own,), {"returned": staticmethod(returned)}))
-
-
-def test_what_a_function_returns_is_checked() -> None:
-    @fa.privacy_attack("own", goal="reconstruction")
-    def own(seen: Any, view: Any) -> Any:
-        return IMAGES
-
-    said = r"own \(test_foreign_gradient.py:\d+\) returned a tensor \[1, 1, 8, 8\], allowed: a tuple of images"
-    with forgotten(), pytest.raises(UserError, match=said):
-        guessed_by(own)
-
-
-def test_what_an_own_attack_returns_has_no_history() -> None:
-    with forgotten():
-        made = guessed_by(type("Own", (Own,), {"returned": lambda: [guess(IMAGES.clone().requires_grad_())]}))
-    assert not made.images.requires_grad
-
-
-def guessed_by(attack: Any) -> Reconstruction:
-    model, (x, y) = dense(), digits(1)
-    return invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack=attack)
 
 
 def test_arrays_and_lists_are_gradients_too() -> None:

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.contracts.inference import GoalName, Inference, Progress, Scores, Watch
@@ -16,6 +15,7 @@ from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, same_names
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
+from fedarena.problem.task import targets
 
 
 class Compare(Inference):
@@ -55,7 +55,7 @@ def own(seen: Observation, n_classes: int) -> list[Tensor]:
     """
     candidates, names = seen.candidates, tuple(seen.target)
     assert candidates is not None, "the harness gives candidates to an attack whose goal is membership"
-    labels = F.one_hot(candidates.y, n_classes).to(candidates.x) if n_classes else candidates.y
+    labels = targets(candidates.y, n_classes, candidates.x)
 
     def alone(x: Tensor, y: Tensor) -> Tensor:
         copies = x.expand(seen.images, *x.shape), y.expand(seen.images, *y.shape)

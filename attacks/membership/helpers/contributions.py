@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.func import vmap
 
 from fedarena.contracts.observation import Candidates, Observation
 from fedarena.core.tensors import flatten, same_names
+from fedarena.problem.task import targets
 
 NUMBERS_AT_ONCE = 1 << 20
 """About how many numbers are computed together. Protocols that clip have a gradient for each sample, and more of them
@@ -32,7 +32,7 @@ def contributions(seen: Observation, candidates: Candidates, which: Tensor, n_cl
     """
     names = tuple(seen.target)
     x, y = candidates.x[which], candidates.y[which]
-    labels = F.one_hot(y, n_classes).to(x) if n_classes else y
+    labels = targets(y, n_classes, x)
 
     def alone(one: Tensor, label: Tensor) -> Tensor:
         copies = one.expand(seen.images, *one.shape), label.expand(seen.images, *label.shape)

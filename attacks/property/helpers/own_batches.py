@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
+from fedarena.problem.task import targets
 
 HELD_BACK = 4
 """One in so many of the attacker's samples is held back."""
@@ -63,7 +63,7 @@ class OwnBatches:
         held = view.population
         assert held is not None, "the harness gives a population to an attack that needs_population"
         (known,) = held.attributes.values()
-        y = F.one_hot(held.y, view.n_classes).to(held.x) if view.n_classes else held.y
+        y = targets(held.y, view.n_classes, held.x)
         weights = torch.ones(len(y), dtype=torch.float64)
         pools: dict[tuple[Use, bool], Tensor] = {}
         for kind in (False, True):
