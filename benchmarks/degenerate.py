@@ -5,7 +5,7 @@
 The defenses are those of `tests/helpers/degenerate.py`, installed as a plug-in: a constant model, a server that ignores
 its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, public numbers added
 and multiplied, four that protect some rounds and two that protect some clients, two that are silent in small
-federations, two that hide what their messages tell, three whose pads or orders anybody can compute, and one that asks
+federations, two that hide what their messages tell, four whose pads or orders anybody can compute, and one that asks
 for a public code. They meet FedAvg's problems of a published suite and a part of
 its attacks. A worst case over fewer attacks is at least that over all, so each score here is an upper bound of the one
 on the board.

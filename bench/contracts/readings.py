@@ -1,10 +1,10 @@
-"""All readings of a defense: its own, and one of what its secure sum leaves in clear."""
+"""All readings of a defense: its own, and those that follow from its secure sum and from its server's step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fedarena.contracts import shared_mask
+from fedarena.contracts import server_step, shared_mask
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
@@ -14,13 +14,17 @@ from fedarena.core.threat import NotApplicable, Threat
 def all_readings(
     defense: Defense, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
 ) -> Sequence[Reading] | NotApplicable:
-    """`Defense.readings`. In the adaptive form also what is in clear if masks repeat within a message.
+    """`Defense.readings`, and in the adaptive form what a party finds out without the defense's help.
 
-    A protocol that has a reading of that name reads such masks in its own way (`fedarena.contracts.shared_mask`).
+    That is what the server's step makes of one upload (`fedarena.contracts.server_step`), and what is in clear if masks
+    repeat within a message (`fedarena.contracts.shared_mask`). A protocol that has a reading of the latter's name reads
+    such masks in its own way.
     """
     readings = defense.readings(threat, seen, victims)
-    if isinstance(readings, NotApplicable) or defense.secure is None or defense.secure.repeat == 1:
+    if isinstance(readings, NotApplicable) or threat.form == "paper" or not threat.visibility.ups:
         return readings
-    if threat.form == "paper" or not threat.visibility.ups or any(r.name == shared_mask.NAME for r in readings):
+    if defense.secure is None:
+        return [*readings, *server_step.readings(defense, threat, seen, victims, readings)]
+    if defense.secure.repeat == 1 or any(r.name == shared_mask.NAME for r in readings):
         return readings
     return [*readings, *shared_mask.readings(defense, defense.secure, threat, seen, victims)]

@@ -60,8 +60,9 @@ class Seen:
         participants: the sampled clients (public).
         down: the broadcast.
         ups: every upload, stacked in the order of `participants`. It is None too where uploads are masked.
-        params, secret: the server's own.
-        own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...].
+        params, secret: the server's own. extra: what it kept beside its parameters at the round's start.
+        own_up, own_batch: the party's own, when it is a client. own_data: all of its samples, [1, N_c, ...], or those
+            that the server holds for the protocol.
         averaged: the clients whose uploads make up the server's step; () is all `participants`. If a rule picked one
             upload, a client can see whether it was its own. If it was another client's, defenses use only how many
             samples that client holds, which is public.
@@ -77,6 +78,7 @@ class Seen:
     ups: Tensors | None = None
     params: Tensors | None = None
     secret: Tensors | None = None
+    extra: Tensors | None = None
     own_up: Tensors | None = None
     own_batch: Batch | None = None
     own_data: Batch | None = None
@@ -92,7 +94,7 @@ def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) 
     A client sees the rounds in which it was sampled, and no others. A party without the broadcast sees none.
 
     Args:
-        own_data: the samples of client `threat.client`.
+        own_data: the samples of client `threat.client`, or of the server.
     """
     visibility = threat.visibility
     seen: dict[int, Seen] = {}
@@ -107,9 +109,10 @@ def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) 
             ups=r.ups if visibility.ups and r.wire is None else None,
             params=r.params if visibility.state else None,
             secret=r.secret if visibility.state else None,
+            extra=r.extra if visibility.state else None,
             own_up=row(r.ups, own) if visibility.own and own is not None else None,
             own_batch=r.batches[own] if visibility.own and own is not None else None,
-            own_data=own_data if visibility.own else None,
+            own_data=own_data if visibility.own or visibility.state else None,
             mean=r.mean if visibility.ups else None,
             averaged=r.averaged,
             wire=r.wire if visibility.ups else None,

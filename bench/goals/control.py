@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from fedarena.contracts import server_step
 from fedarena.contracts.control import relative_error
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Observation
@@ -51,10 +52,11 @@ class PlayedReading:
 def played_readings(
     goal: InferenceGoal, finished: FinishedRun, given: Sequence[Challenge | NoChallenge]
 ) -> list[PlayedReading]:
-    """The readings behind the challenges of a goal that reads uploads, each played once."""
+    """The defense's readings behind the challenges of a goal that reads uploads, each played once."""
     if not goal.reads_uploads:
         return []
-    said = [c.view.observations for c in given if isinstance(c, Challenge) and c.view.observations]
+    views = [c.view for c in given if isinstance(c, Challenge) and c.view.reading != server_step.NAME]
+    said = [view.observations for view in views if view.observations]
     return [PlayedReading(reading, simulation_errors(finished, reading)) for reading in said]
 
 

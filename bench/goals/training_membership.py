@@ -147,7 +147,7 @@ def draw_question(problem: Problem, members: Tensor, strangers: Tensor, rng: Rng
 
 def _with_own(collected: Population, problem: Problem, threat: Threat) -> Population:
     """The samples that an attacker holds: those that it collected, and a client's own shard."""
-    data = problem.data_of(threat)
+    data = problem.data_of(threat) if threat.visibility.own else None
     if data is None:
         return collected
     x, y = data.images()

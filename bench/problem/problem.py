@@ -72,9 +72,9 @@ class Problem:
         return self.x[index].to(next(iter(self.init.values())).dtype) / self.scale
 
     def data_of(self, threat: Threat) -> Batch | None:
-        """All samples of the party [1, N_c, ...], when it is a client."""
+        """All samples of the party [1, N_c, ...]: a client's, or those that the server holds for the protocol."""
         if not threat.visibility.own:
-            return None
+            return self.auxiliary if threat.visibility.state else None
         shard = self.shards[threat.client]
         return Batch(self.inputs(shard)[None], self.y[shard][None])
 

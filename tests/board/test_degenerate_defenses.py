@@ -163,8 +163,8 @@ def test_a_public_code_stops_no_one_who_runs_the_client_step(board: Board, rows:
     assert rows["checksum"].integrity.level < 0.1
 
 
-@pytest.mark.parametrize("name", ["round-pad", "round-order"])
-def test_what_follows_from_the_number_of_the_round_hides_nothing(rows: dict[str, RankingRow], name: str) -> None:
+@pytest.mark.parametrize("name", ["round-pad", "round-order", "key-from-upload"])
+def test_what_the_server_takes_off_hides_nothing(rows: dict[str, RankingRow], name: str) -> None:
     assert rows[name].privacy.level < 0.05
 
 

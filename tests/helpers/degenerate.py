@@ -24,7 +24,7 @@ from fedarena.core.tensors import Tensors, row, stack
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Auxiliary, Batch, Task
-from helpers.disguises import Checksum, KeyInside, RoundOrder, RoundPad
+from helpers.disguises import Checksum, KeyFromUpload, KeyInside, RoundOrder, RoundPad
 
 
 class SendingZeros(FedAvg):
@@ -312,6 +312,7 @@ CLASSES: Mapping[str, type[Defense]] = {
     "round-order": RoundOrder,
     "key-inside": KeyInside,
     "checksum": Checksum,
+    "key-from-upload": KeyFromUpload,
 }
 CARDS = {
     name: Card(name=name, kind="defense", title=str(cls.__doc__).splitlines()[0], target=cls)

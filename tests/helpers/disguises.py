@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
+from fedarena.core.tensors import Tensors, flatten, row, rows, shaped, stack
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.task import Batch, Task
 
@@ -84,6 +86,46 @@ class KeyInside(Flat):
     def shown(self, sent: Tensor, t: int) -> Tensor:
         key = int((sent[0].nan_to_num(0) * 1000).round().clamp(0, 1000))
         return torch.cat([0 * sent[:1], (sent - _pad(key, len(sent)).to(sent))[1:]])
+
+
+class KeyFromUpload(Flat):
+    """Clients add a pad whose key is the length of their own upload, which stands in its first entry."""
+
+    def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        d = sum(p.numel() for p in task.model.parameters())
+        self.pads = 3 * torch.randn(1000, d, generator=torch.Generator().manual_seed(7))
+
+    def pad(self, key: Tensor) -> Tensor:
+        return self.pads.to(key)[(key * 1000).round().nan_to_num(0, 0, 0).clamp(0, 1e6).long() % 1000]
+
+    def hidden(self, up: Tensor, t: Tensor, noise: Tensors) -> Tensor:
+        key = (up[1:].detach().norm() * 1000).round() / 1000
+        return torch.cat([key.reshape(1), (up + self.pad(key))[1:]])
+
+    def shown(self, sent: Tensor, t: int) -> Tensor:
+        return torch.cat([0 * sent[:1], (sent - self.pad(sent[0]))[1:]])
+
+
+class SamplesInside(FedAvg):
+    """Clients send their images and labels in clear, where numbers of a gradient are expected."""
+
+    clients = Defense.clients
+
+    def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
+        x, y = batch.with_targets(self.task.n_classes).images()
+        sent = torch.cat([x.flatten(), y.flatten()])
+        rest = sum(t.numel() for t in down.values()) - len(sent)
+        return shaped(torch.cat([sent, sent.new_zeros(rest)]), down), memory
+
+    def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
+        gradients = [grad(self.task.loss)(state.params, *self.samples(x.nan_to_num(0).clamp(0, 1))) for x in rows(ups)]
+        return super().direction(state, sent, stack(gradients), cohort, rng)
+
+    def samples(self, sent: Tensor) -> tuple[Tensor, Tensor]:
+        b, shape, classes = self.task.schedule.batch_size, self.task.input_shape, self.task.n_classes
+        x, y = sent[: b * (math.prod(shape) + classes)].split([b * math.prod(shape), b * classes])
+        return x.reshape(b, *shape), y.reshape(b, classes)
 
 
 def _pad(key: int, d: int) -> Tensor:
