@@ -151,7 +151,7 @@ class MatchingObjective:
                     cost = cost + self.tv * total_variation(opponents(x), self.corner)
             return cost + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else cost
 
-        many: Callable[[Tensor], Tensor] = vmap(value)
+        many: Callable[[Tensor], Tensor] = vmap(value, randomness="same")
 
         def together(points: Tensor) -> tuple[Tensor, Tensor]:
             leaf = points.detach().requires_grad_()

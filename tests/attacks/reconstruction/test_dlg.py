@@ -19,7 +19,7 @@ from fedarena.attacks.reconstruction.helpers.adam import adam
 from fedarena.attacks.reconstruction.helpers.matching import MatchingObjective, total_variation
 from fedarena.attacks.reconstruction.helpers.output_labels import infer_labels
 from fedarena.contracts.inference import Guess
-from fedarena.contracts.observation import Observation
+from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -190,6 +190,27 @@ def test_batched_values_and_gradients_equal_a_plain_loop(cell: str, fixed: bool)
         (expected,) = torch.autograd.grad(slow, leaf)
         assert value.item() == pytest.approx(slow.item(), rel=1e-4)
         assert torch.allclose(gradient, expected, rtol=1e-3, atol=1e-5 * float(expected.abs().max()))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Another simulator, along a direction that is drawn from a seed that everybody knows."""
+
+    of: Simulator
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        generator = torch.Generator().manual_seed(7)
+        return {name: t * torch.randn(t.shape, generator=generator) for name, t in self.of(x, y).items()}
+
+
+def test_a_simulator_that_draws_draws_the_same_for_all_candidates() -> None:
+    view, truths = make_view("fedavg", victims=1)
+    seen, (x, y) = view.observations[0], truths[0]
+    drawing = replace(seen, simulate=Drawing(seen.simulate))
+    target = drawing.simulate(x, F.one_hot(y, CLASSES).float())
+    objective = MatchingObjective(replace(drawing, target=target), (1, 1, 8, 8), CLASSES, labels=y, tv=0.0)
+    values, _ = objective.evaluate(x.reshape(1, -1).repeat(3, 1))
+    assert (values < 1e-10).all()
 
 
 def test_the_truth_has_distance_zero() -> None:
