@@ -103,7 +103,7 @@ def _step(defense: Defense, now: Seen, client: int) -> Tensors | None:
 
 def _played(defense: Defense, now: Seen, client: int, up: Tensors) -> Tensors:
     assert now.params is not None
-    state = State(now.params, now.index, extra=now.extra or {}, auxiliary=now.own_data)
+    state = State(params=now.params, round=now.index, extra=now.extra or {}, auxiliary=now.own_data)
     cohort = Cohort((client,), weights(defense.task.sizes, (client,)).to(next(iter(up.values())).device))
     sent = Broadcast(now.down, now.secret or {})
     return defense.direction(state, sent, stack([up]), cohort, Rng(now.index)).step

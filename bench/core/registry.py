@@ -104,11 +104,33 @@ _held: dict[tuple[Kind, str], Held] = {}
 
 def hold(card: Card) -> None:
     """Make a card of this session known, in place of an earlier one of its name. Raises UserError for a name in use."""
-    known = registries()[card.kind]
-    if card.name in known.names() and (card.kind, card.name) not in _held:
-        raise UserError(f"{card.kind} '{card.name}' is claimed by {known.entry(card.name).origin}: choose another name")
+    if (other := _claimed(card.kind, card.name)) is not None:
+        raise UserError(f"{other} '{card.name}' is claimed by {_origin(other, card.name)}: choose another name")
+    for kind in beside(card.kind):
+        _held.pop((kind, card.name), None)
     _held[card.kind, card.name] = Held(card.name, "an object", SESSION, card)
     registries.cache_clear()
+
+
+def free_name(kind: Kind, name: str) -> str:
+    """A name for an object whose user gave it none: this one, or own-NAME where another method has it."""
+    return name if _claimed(kind, name) is None else f"own-{name}"
+
+
+def beside(kind: Kind) -> tuple[Kind, ...]:
+    """The kinds that share their names with one: a protocol, a rule and a secure sum stand in the same place."""
+    return DEFENDING if kind in DEFENDING else (kind,)
+
+
+def _claimed(kind: Kind, name: str) -> Kind | None:
+    """The kind of a method that has the name and is none of this session's."""
+    if any((other, name) in _held for other in beside(kind)):
+        return None
+    return next((other for other in beside(kind) if name in registries()[other].names()), None)
+
+
+def _origin(kind: Kind, name: str) -> str:
+    return registries()[kind].claims(name)[0].origin
 
 
 def held_in(text: str) -> bool:
@@ -131,9 +153,13 @@ def lent(card: Card) -> Iterator[None]:
 
 
 class Registry:
-    """The methods of one kind."""
+    """The methods of one kind.
 
-    def __init__(self, kind: Kind, entries: Iterable[Entry]) -> None:
+    Args:
+        rivals: methods of other kinds that share their names with this one (`beside`).
+    """
+
+    def __init__(self, kind: Kind, entries: Iterable[Entry], rivals: Iterable[Entry] = ()) -> None:
         self.kind = kind
         self._entries: dict[str, Entry] = {}
         self._collisions: dict[str, list[Entry]] = {}
@@ -141,6 +167,9 @@ class Registry:
             first = self._entries.setdefault(entry.name, entry)
             if first != entry:
                 self._collisions.setdefault(entry.name, [first]).append(entry)
+        for entry in rivals:
+            if (own := self._entries.get(entry.name)) is not None:
+                self._collisions.setdefault(entry.name, [own]).append(entry)
 
     def names(self) -> list[str]:
         """All names, sorted."""
@@ -200,14 +229,17 @@ def installed_plugins(group: str) -> list[Entry]:
 
 def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
     """One registry a kind: the built-in methods, then the plug-ins."""
-    registries: dict[Kind, Registry] = {}
+    entries: dict[Kind, list[Entry]] = {}
     for kind in KINDS:
         builtin = import_module(f"fedarena.{_PACKAGES[kind]}").CARDS
-        entries = [Entry(name, target, BUILT_IN) for name, target in builtin.items()]
-        mine = {name: held for (of, name), held in _held.items() if of == kind}
-        others = [entry for entry in (*entries, *plugins(f"fedarena.{kind}s")) if entry.name not in mine]
-        registries[kind] = Registry(kind, [*others, *mine.values()])
-    return registries
+        mine = {name: held for (of, name), held in _held.items() if of in beside(kind)}
+        known = [*(Entry(name, target, BUILT_IN) for name, target in builtin.items()), *plugins(f"fedarena.{kind}s")]
+        entries[kind] = [entry for entry in known if entry.name not in mine]
+        entries[kind] += [held for held in mine.values() if held.held.kind == kind]
+    return {
+        kind: Registry(kind, entries[kind], [e for other in beside(kind) if other != kind for e in entries[other]])
+        for kind in KINDS
+    }
 
 
 @cache
@@ -282,6 +314,8 @@ def all_aliases() -> dict[str, str]:
 
 PARTS: tuple[Kind, ...] = ("aggregator", "secure")
 """Kinds of parts that may follow a protocol in a defense's name."""
+DEFENDING: tuple[Kind, ...] = ("defense", *PARTS)
+"""Kinds whose methods a defense's name may begin with."""
 
 _PACKAGES: Mapping[Kind, str] = {
     "defense": "defenses",

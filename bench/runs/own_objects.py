@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ from fedarena.core.given import Numbers, class_numbers, numbers
 from fedarena.core.tensors import lacks_memory
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, blank
+from fedarena.runs.fingerprint import fingerprint
 
 CLASSES: dict[str, dict[type, Kind]] = {
     "defense": {Defense: "defense", Aggregator: "aggregator", SecureSum: "secure"},
@@ -66,7 +67,8 @@ def card_of_class(given: Any) -> Card:
     for bases in CLASSES.values():
         for base, kind in bases.items():
             if isinstance(given, type) and issubclass(given, base):
-                return Card(name=_kebab(given.__name__), kind=kind, title=_title(given), target=given)
+                name = registry.free_name(kind, _kebab(given.__name__))
+                return Card(name=name, kind=kind, title=_title(given), target=given, version=fingerprint(given))
     raise UserError(f"a method is {type_of(given)}, allowed: a card, a class, a name, or a file with cards")
 
 
@@ -77,9 +79,9 @@ def _card(option: str, given: Any) -> Card:
         made = given if isinstance(given, Dataset) else _dataset(*given)
         return Card(name=made.name, kind="dataset", title="Arrays of this session", target=lambda data_dir=None: made)
     if option == "model" and isinstance(given, nn.Module):
-        return _model(type(given).__name__, lambda input_shape, n_classes: deepcopy(given))
+        return _model(type(given).__name__, lambda input_shape, n_classes: deepcopy(given), fingerprint(given))
     if option == "model" and callable(given) and not isinstance(given, type):
-        return _model(getattr(given, "__name__", type(given).__name__).strip("<>"), _factory(given))
+        return _model(getattr(given, "__name__", type(given).__name__).strip("<>"), _factory(given), fingerprint(given))
     raise UserError(f"option '{option}' is {type_of(given)}, allowed: a name, or {ALLOWED[option]}")
 
 
@@ -92,20 +94,39 @@ ALLOWED = {
 }
 
 
-def _model(called: str, make: Callable[[tuple[int, ...], int], nn.Module]) -> Card:
-    class Own(Architecture):
-        name = _kebab(called)
+class OwnModel(Architecture):
+    """A module of this session, or a function that makes one.
 
-        def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
-            try:
-                return blank(lambda: make(input_shape, n_classes))
-            except Exception as error:  # a user's function may fail in any way
-                if isinstance(error, UserError) or lacks_memory(error):
-                    raise
-                told = f"option 'model' is {self.name}, which fails: {describe(error)}"
-                raise UserError(f"{told}, allowed: an nn.Module for ({input_shape}, {n_classes})") from error
+    Attributes:
+        name: that it is known by. make: (input_shape, n_classes) → the module.
+    """
 
-    return Card(name=Own.name, kind="model", title="A module of this session", target=Own)
+    name: ClassVar[str]
+    make: ClassVar[Callable[[tuple[int, ...], int], nn.Module]]
+
+    def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
+        try:
+            return blank(lambda: type(self).make(input_shape, n_classes))
+        except Exception as error:  # a user's function may fail in any way
+            if isinstance(error, UserError) or lacks_memory(error):
+                raise
+            told = f"option 'model' is {self.name}, which fails: {describe(error)}"
+            raise UserError(f"{told}, allowed: an nn.Module for ({input_shape}, {n_classes})") from error
+
+    def __reduce__(self) -> tuple[Callable[[str, Any], Architecture], tuple[str, Any]]:
+        """By its name: a function of a session need not be one that pickle can find."""
+        return _known_model, (self.name, self.options)
+
+
+def _known_model(name: str, options: Any) -> Architecture:
+    made: Architecture = registry.find("model", name).load()(options)
+    return made
+
+
+def _model(called: str, make: Callable[[tuple[int, ...], int], nn.Module], version: int) -> Card:
+    name = registry.free_name("model", _kebab(called))
+    own = type("Own", (OwnModel,), {"name": name, "make": staticmethod(make)})
+    return Card(name=name, kind="model", title="A module of this session", target=own, version=version)
 
 
 def _factory(make: Callable[..., nn.Module]) -> Callable[[tuple[int, ...], int], nn.Module]:

@@ -35,6 +35,7 @@ from fedarena.core.tensors import Tensors, are_tensors, flatten, kind_of, plain_
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
+from fedarena.runs.fingerprint import fingerprint
 from fedarena.runs.own_objects import make_known
 
 Function = Callable[..., Any]
@@ -227,11 +228,13 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
         short.key = (function.__module__, kind, about["name"])
         _made[short.key] = made
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
+        own = function.__module__ == "__main__"  # of a session; a plug-in file's are found by its syntax tree
+        about.setdefault("version", fingerprint(function) if own else 1)
         try:
             card = Card(**{**about, "title": title}, kind=kind, target=made)
         except (TypeError, ValueError) as error:
             raise UserError(f"{kind} {about['name']}: {error}") from None
-        if function.__module__ == "__main__":  # of a session; a plug-in file's are found by its syntax tree
+        if own:
             with suppress(UserError):  # a name in use is told where the card is used
                 make_known(card)
         return card

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from fedarena.contracts.aggregator import Aggregate, Aggregator
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
-from fedarena.core.card import Card
+from fedarena.core.card import Card, Kind
 from fedarena.core.tensors import scale
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.runs.own_objects import name_of
@@ -87,6 +88,60 @@ def test_a_class_that_changed_under_its_name_is_the_new_one() -> None:
     other = type("Blind", (Blind,), {})
     assert name_of("attack", other) == first
     assert registry.find("attack", first).load() is other
+
+
+@pytest.mark.parametrize("option", ["defense", "attack", "model"])
+def test_an_object_whose_class_has_a_name_in_use_gets_another_one(option: str) -> None:
+    made: dict[str, Any] = {
+        "defense": type("Krum", (MyMedian,), {}),
+        "attack": type("SignFlip", (MyFlip,), {}),
+        "model": type("MLP", (nn.Sequential,), {})(nn.Flatten(), nn.Linear(64, 10)),
+    }
+    used = {"defense": "krum", "attack": "sign-flip", "model": "mlp"}[option]
+    for _ in range(2):
+        assert name_of(option, made[option]) == f"own-{used}"
+    kind: Kind = "aggregator" if option == "defense" else option
+    assert registry.registries()[kind].entry(used).origin == "fedarena"
+
+
+@pytest.mark.parametrize(("made", "name"), [("QSGD", "qsgd"), ("PairwiseMasks", "pairwise-masks")])
+def test_a_rule_with_the_name_of_a_protocol_or_a_secure_sum_is_the_users(made: str, name: str) -> None:
+    called = []
+
+    class Rule(MyMedian):
+        def __call__(self, x: Any, call: Any) -> Aggregate:
+            called.append(name)
+            return super().__call__(x, call)
+
+    results = fa.run(type(made, (Rule,), {}), MyFlip, **POISONED)
+    assert results.defense == f"own-{name}"
+    assert called
+
+
+@pytest.mark.parametrize(("kind", "name"), [("aggregator", "qsgd"), ("defense", "krum"), ("defense", "zero-sum")])
+def test_a_given_name_of_a_method_that_stands_in_the_same_place_is_refused(kind: Kind, name: str) -> None:
+    card = Card(name=name, kind=kind, title="x", target=MyMedian if kind == "aggregator" else HalfStep)
+    with pytest.raises(fa.UserError, match=f"'{name}' is claimed by fedarena: choose another name"):
+        fa.run(card, "sign-flip", **POISONED)
+
+
+def test_a_later_object_takes_the_name_whatever_its_kind() -> None:
+    for kind, target in (("aggregator", MyMedian), ("defense", HalfStep)):
+        name_of("defense", Card(name="mine-of-two-kinds", kind=kind, title="x", target=target))
+    assert [card.kind for card in registry.find_any("mine-of-two-kinds")] == ["defense"]
+
+
+def test_models_of_a_session_can_be_trained_by_the_attacker() -> None:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+    made = fa.run("fedavg", "membership-inference", model=model, rounds=3, party="client", form="paper", jobs=1)
+    assert {record["status"] for record in made} == {"ok"}, [record["reason"] for record in made]
+
+
+def test_another_model_of_the_same_class_has_records_of_its_own(tmp_path: Path) -> None:
+    for width in (4, 8, 4):
+        model = nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.Linear(width, 10))
+        fa.run("fedavg", "last-layer-label", model=model, rounds=2, party="server", form="paper", out=tmp_path)
+    assert len([r for r in fa.read_records(tmp_path) if r["attack"]]) == 2
 
 
 def test_a_blind_attack_on_members_is_at_chance() -> None:

@@ -208,7 +208,8 @@ def test_a_simulator_that_draws_draws_the_same_for_all_candidates() -> None:
     seen, (x, y) = view.observations[0], truths[0]
     drawing = replace(seen, simulate=Drawing(seen.simulate))
     target = drawing.simulate(x, F.one_hot(y, CLASSES).float())
-    objective = MatchingObjective(replace(drawing, target=target), (1, 1, 8, 8), CLASSES, labels=y, tv=0.0)
+    seen = replace(drawing, target=target)
+    objective = MatchingObjective(seen=seen, shape=(1, 1, 8, 8), classes=CLASSES, labels=y, tv=0.0)
     values, _ = objective.evaluate(x.reshape(1, -1).repeat(3, 1))
     assert (values < 1e-10).all()
 
