@@ -18,6 +18,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from fedarena.core.card import KINDS
+from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
 
 VARIABLE = "FEDARENA_PLUGINS"
@@ -75,7 +77,7 @@ def claims_of(path: Path) -> tuple[Claim, ...]:
         raise UserError(f"option 'plugin' is {path}, which cannot be read: {error.strerror}") from None
     found = tuple(
         Claim(kind=kind, name=name, target=f"{path.stem}:{attribute}", file=path.name)
-        for attribute, name, kind in _cards(tree)
+        for attribute, name, kind in _cards(tree, path.name)
     )
     if not found:
         raise UserError(
@@ -99,8 +101,8 @@ def _require_own_name(path: Path) -> None:
         )
 
 
-def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """(attribute, name, kind) of each card."""
+def _cards(tree: ast.Module, file: str) -> Iterator[tuple[str, str, str]]:
+    """(attribute, name, kind) of each card. Raises UserError for one of an unknown kind."""
     short = _imported(tree)
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -122,7 +124,11 @@ def _cards(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
             and isinstance(given.get("name"), str)
             and isinstance(given.get("kind"), str)
         ):
-            yield place.id, str(given["name"]), str(given["kind"])
+            kind = str(given["kind"])
+            if kind not in KINDS:
+                where = f"option 'plugin' is {file}, line {value.lineno}"
+                raise UserError(f"{where}: unknown kind {kind!r}{did_you_mean(kind, KINDS, DECORATORS)}")
+            yield place.id, str(given["name"]), kind
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:

@@ -155,6 +155,13 @@ def test_a_record_names_the_user_s_own_line(
         ("1st.py", RULE, "it is no name of a module, rename it, such as _1st.py"),
         ("torch.py", RULE, "torch.py, which cannot be imported: another module has this name, rename it"),
         ("my_first.py", "\0", "option 'plugin' is my_first.py: source code"),
+        (
+            "my_first.py",
+            RULE.replace('gator"', 'gtor"'),
+            "my_first.py, line 9: unknown kind 'aggregtor'; did you mean aggregator?",
+        ),
+        ("my_first.py", RULE.replace('"aggregator"', '"rule"'), "unknown kind 'rule'; did you mean aggregator?"),
+        ("my_first.py", RULE.replace('"aggregator"', '"poisoning"'), "unknown kind 'poisoning'; did you mean attack?"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_one_line(
