@@ -254,6 +254,7 @@ class Defense(Observable):
                 "unless `direction` gives others"
             )
         params, optimizer = self.step(state, direction.step)
+        self._require_precision(state.params, params, ups)
         return State(
             params=params,
             round=state.round + 1,
@@ -263,6 +264,16 @@ class Defense(Observable):
             verdict=direction.verdict,
             steps=state.steps + 1,
         )
+
+    def _require_precision(self, before: Tensors, after: Tensors, ups: Tensors) -> None:
+        """Raise UserError, with the place, where a step of the server changes the precision of parameters."""
+        for name, w in before.items():
+            if after[name].dtype != w.dtype:
+                of_uploads = any(torch.promote_types(up.dtype, w.dtype) != w.dtype for up in ups.values())
+                method = type(self).client if of_uploads else type(self).direction
+                made, allowed = (str(t.dtype).removeprefix("torch.") for t in (after[name], w))
+                told = f"what it returns makes {name} {made}, allowed: {allowed}"
+                raise UserError(f"defense {place_of(method)}: {told}")
 
     def step(self, state: State, direction: Tensors) -> tuple[Tensors, Mapping[str, tuple[Tensor, ...]]]:
         """One step of the server's optimiser: the new parameters and its memory.
