@@ -36,9 +36,9 @@ def load(name: str, data_dir: Path | None = None) -> Dataset:
         data_dir: folder that is searched first; see `fedarena.datasets.folders`.
 
     Raises:
-        UserError: an unknown name, or a file that is absent or damaged.
+        UserError: an unknown name, a file that is absent or damaged, or a loader that returns something else.
     """
     from fedarena.core import registry
+    from fedarena.datasets.dataset import load_from
 
-    dataset: Dataset = registry.find("dataset", name).load()(data_dir)
-    return dataset
+    return load_from(registry.find("dataset", name).load(), data_dir)

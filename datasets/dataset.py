@@ -7,11 +7,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, describe, of_type, type_of
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.text.numbers import plural
 from fedarena.datasets.npz import Array
@@ -34,6 +37,9 @@ class Provenance:
             of theirs, written one after the other.
         verified: the checksum stands in this package's table. A sidecar beside the file proves nothing of its content.
         subset: what is missing, such as "15000 of 50000 training images"; None for complete data.
+
+    Raises:
+        UserError: one of the texts is something else, such as a path.
     """
 
     source: str
@@ -41,6 +47,12 @@ class Provenance:
     sha256: str | None = None
     verified: bool = False
     subset: str | None = None
+
+    def __post_init__(self) -> None:
+        for part in ("source", "file", "sha256", "subset"):
+            value = getattr(self, part)
+            if not isinstance(value, str) and (part == "source" or value is not None):
+                raise UserError(f"provenance: {part} is {type_of(value)}, expected a text")
 
 
 class AbsentData(UserError):
@@ -89,6 +101,7 @@ class Dataset(ShortRepr):
     blind_auc: float = 0.5
 
     def __post_init__(self) -> None:
+        self._check_types()
         self._lay_out()
         if not 0 < self.scale < math.inf:
             raise UserError(f"data set '{self.name}': scale is {self.scale}, expected a number above 0")
@@ -130,6 +143,18 @@ class Dataset(ShortRepr):
     @cached_property
     def _largest(self) -> float:
         return float(max(x.max(initial=0) for x in (self.x_train, self.x_test)))
+
+    def _check_types(self) -> None:
+        """What is no array."""
+        wanted: tuple[tuple[str, type, str], ...] = (
+            ("name", str, "a text"),
+            ("scale", Real, "a number above 0"),
+            ("n_classes", Integral, "a whole number"),
+            ("provenance", Provenance, "a Provenance"),
+        )
+        for part, kind, expected in wanted:
+            if not isinstance(value := getattr(self, part), kind):
+                raise UserError(f"data set {self.name!r}: {part} is {type_of(value)}, expected {expected}")
 
     def _lay_out(self) -> None:
         """Give every array the layout that torch reads."""
@@ -177,6 +202,21 @@ class Dataset(ShortRepr):
             raise UserError(f"{where} holds labels from {y.min()} to {y.max()}, expected 0 to {self.n_classes - 1}")
         if not self.n_classes and not (y.min() >= 0 and y.max() <= 1):  # written so that NaN is refused, too
             raise UserError(f"{where} holds numbers from {y.min():g} to {y.max():g}, expected 0 to 1")
+
+
+def load_from(loader: Any, data_dir: Path | None) -> Dataset:
+    """The data set of a loader, which may be a user's own.
+
+    Raises:
+        UserError: what it refuses, or returns in place of a data set, with its place.
+    """
+    try:
+        made = loader(data_dir)
+    except AbsentData:
+        raise
+    except UserError as error:
+        raise UserError(describe(error)) from error
+    return of_type(Dataset, made, "dataset", loader)
 
 
 CHANNELS = (1, 3)

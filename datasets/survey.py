@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from fedarena.core import registry
 from fedarena.core.card import Card
-from fedarena.core.errors import UserError, type_of
-from fedarena.datasets import checksum
+from fedarena.core.errors import UserError, describe
+from fedarena.datasets import checksum, load
 from fedarena.datasets.archive import Archive
-from fedarena.datasets.dataset import Dataset
+from fedarena.datasets.dataset import load_from
 from fedarena.datasets.digit_domains import Joined, lacking, together
 
 State = Literal["embedded", "present", "absent", "damaged", "plug-in", "broken"]
@@ -113,7 +113,7 @@ def verify(name: str, data_dir: Path | None = None) -> Row:
     if row.state != "present":
         return row
     try:
-        registry.find("dataset", name).load()(data_dir)
+        load(name, data_dir)
     except UserError as error:
         return replace(row, state="damaged", problem=str(error))
     return row
@@ -154,12 +154,9 @@ def _fileless(card: Card, source: Any, data_dir: Path | None) -> Row:
     """The row of embedded data, or of a third party's loader, from what they load."""
     licence = dict(card.facts).get("licence")
     try:
-        loaded = source(data_dir)
-        if not isinstance(loaded, Dataset):
-            raise UserError(f"data set '{card.name}': its loader returns {type_of(loaded)}, expected a Dataset")
+        loaded = load_from(source, data_dir)
     except Exception as error:  # a third party's loader may fail in any way
-        why = " ".join(f"{'' if isinstance(error, UserError) else type(error).__name__ + ': '}{error}".split())
-        return Row(card.name, state="broken", licence=licence, problem=why)
+        return Row(card.name, state="broken", licence=licence, problem=" ".join(describe(error).split()))
     facts = loaded.provenance
     return Row(
         name=card.name,

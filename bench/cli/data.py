@@ -12,6 +12,7 @@ from fedarena.cli.output.json_output import print_json
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.text.printable import one_line
+from fedarena.datasets import load
 
 if TYPE_CHECKING:
     from fedarena.datasets.survey import Row
@@ -74,7 +75,7 @@ def run_verify(name: str | None, data_dir: Path | None, as_json: bool) -> int:
     names = [name] if name else registry.registries()["dataset"].names()
     rows = [verify(n, data_dir) for n in names]
     if name is not None and rows[0].state == "absent":
-        registry.find("dataset", name).load()(data_dir)  # the message says which file to put where
+        load(name, data_dir)  # the message says which file to put where
     code = 0 if all(row.healthy for row in rows) else 1
     if as_json:
         print_json({"datasets": [row.as_dict() for row in rows]})

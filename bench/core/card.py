@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from fedarena.core.contract import require_contract
+from fedarena.core.contract import require_contract, require_function
 from fedarena.core.errors import UserError, line_of_method, type_of
 from fedarena.core.options import NoOptions, check_declaration, parse_options
 
@@ -34,6 +34,11 @@ CONTRACTS: Mapping[Kind, tuple[str, ...]] = {
     "model": ("fedarena.models.architecture:Architecture",),
 }
 """Kind → the contracts, of which an implementation is a subclass of one. The narrower ones stand first."""
+FUNCTIONS: Mapping[Kind, tuple[str, ...]] = {
+    "dataset": ("data_dir",),
+    "partition": ("labels", "n_clients", "rng", "options"),
+}
+"""Kind → what an implementation takes that is a function."""
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 FROM_LIBRARY = re.compile(r"[a-z0-9]+:[A-Za-z_][\w.]*")
@@ -112,13 +117,15 @@ class Card:
         """Import and return the implementation.
 
         Raises:
-            UserError: it cannot be imported, or its class does not keep the contract of its kind.
+            UserError: it cannot be imported, or does not keep the contract of its kind.
         """
         made = self.target
         if isinstance(made, str):
             made = import_target(made, f"{self.kind} '{self.name}' ({made})")
         if names := CONTRACTS.get(self.kind):
             require_contract(self.kind, made, tuple(import_target(name, name) for name in names))
+        if self.kind in FUNCTIONS:
+            require_function(self.kind, made, FUNCTIONS[self.kind])
         return made
 
     def parse(self, given: Mapping[str, str]) -> Any:

@@ -1,8 +1,9 @@
-"""Whether the class of a method keeps the form of its contract, so that the harness can call it."""
+"""Whether the class or function of a method keeps the form of its contract, so that the harness can call it."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,14 @@ def require_contract(kind: str, made: Any, contracts: tuple[type, ...]) -> None:
     raise UserError(f"{kind} {place_of(made)} {told}, allowed: a subclass of {allowed}")
 
 
+def require_function(kind: str, made: Any, given: Sequence[str]) -> None:
+    """Raise UserError, with the place, unless a method can be called with arguments of these names in this order."""
+    if not callable(made) or (isinstance(made, type) and not _takes(made, given)):
+        allowed = f"a function of ({', '.join(given)})"
+        raise UserError(f"{kind} {place_of(made)} is {type_of(made)}, allowed: {allowed}")
+    _require_parameters(kind, made, given)
+
+
 @cache
 def _require_form(kind: str, made: Any, contract: Any) -> None:
     if missing := ", ".join(sorted(made.__abstractmethods__)):
@@ -34,19 +43,28 @@ def _require_form(kind: str, made: Any, contract: Any) -> None:
         )
     for name in dir(contract):
         if callable(getattr(contract, name)) and (name in ("__init__", "__call__") or not name.startswith("_")):
-            _require_parameters(kind, made, contract, name)
+            given = list(inspect.signature(getattr(contract, name)).parameters)
+            alone = isinstance(inspect.getattr_static(made, name), staticmethod)
+            _require_parameters(kind, getattr(made, name), given[alone:])
     if fault := getattr(made, "fault", str)():
         raise UserError(f"{kind} {place_of(made)} {fault}")
 
 
-def _require_parameters(kind: str, made: type, contract: type, name: str) -> None:
-    own = getattr(made, name)
+def _require_parameters(kind: str, own: Any, given: Sequence[str]) -> None:
+    if not _takes(own, given):
+        none = inspect.Parameter.empty
+        bare = [one.replace(annotation=none, default=none) for one in inspect.signature(own).parameters.values()]
+        told = f"takes {inspect.Signature(bare)}, allowed: ({', '.join(given)})"
+        raise UserError(f"{kind} {place_of(own)} {told}")
+
+
+def _takes(own: Any, given: Sequence[str]) -> bool:
     try:
-        taken, given = inspect.signature(own), list(inspect.signature(getattr(contract, name)).parameters)
+        taken = inspect.signature(own)
     except (TypeError, ValueError):  # what is not written in Python may not tell
-        return
+        return True
     try:
-        taken.bind(*given[isinstance(inspect.getattr_static(made, name), staticmethod) :])
+        taken.bind(*given)
     except TypeError:
-        told = f"takes ({', '.join(taken.parameters)}), allowed: ({', '.join(given)})"
-        raise UserError(f"{kind} {place_of(own)} {told}") from None
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -39,19 +40,23 @@ LIBRARIES = {"fedarena", "torch", "torchvision", "numpy", "scipy", "sklearn", "p
 """Packages whose lines say less of an error than the line of a method that called them."""
 
 
-def describe(error: Exception) -> str:
+def describe(error: Exception, anywhere: bool = True) -> str:
     """The type, message and place of an exception, in one line.
 
     The place is the innermost line of a method of the user's own or of another package; without one it is the innermost
     line of all.
+
+    Args:
+        anywhere: False: without a line of such a method, there is no place.
     """
     if isinstance(error, ToldByProcess):
         return str(error)
     line = line_of_method(error)
     if isinstance(error, UserError):  # its message says where, unless a method passed it on
         return f"{error} (in {line})" if line else str(error)
+    line = line or (_place(*_places(error)[-1]) if anywhere else "")
     text = " ".join(str(error).split())[:300]
-    return f"{type(error).__name__}: {text} (in {line or _place(*_places(error)[-1])})"
+    return f"{type(error).__name__}: {text}{f' (in {line})' if line else ''}"
 
 
 def line_of_method(error: BaseException) -> str:
@@ -106,9 +111,12 @@ def with_article(name: str) -> str:
 def place_of(made: Any) -> str:
     """The name, file and first line of a function or a class of the user's own, such as "middle (my_rule.py:9)".
 
-    What is written in no file has its name alone.
+    An object has those of its class, and what is around a function those of the function. What is written in no file
+    has its name alone.
     """
-    name = getattr(made, "__qualname__", type(made).__qualname__)
+    made = inspect.unwrap(made.func if isinstance(made, partial) else made)
+    made = made if hasattr(made, "__qualname__") else type(made)
+    name: str = made.__qualname__
     if (code := getattr(made, "__code__", None)) is not None:
         return f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
     try:

@@ -188,15 +188,16 @@ def read_upload(
         raise UserError(f"model is {type_of(model)}, allowed: the nn.Module of Python that it was made of")
     if not isinstance(input_shape, Sequence) or isinstance(input_shape, str):
         raise UserError(f"input_shape is {type_of(input_shape)}, allowed: integers, such as (1, 28, 28)")
+    own = deepcopy(model)
     task = Task(
-        model=with_layer_names(deepcopy(model)),
+        model=with_layer_names(own),
         input_shape=tuple(given.integer("a size of input_shape", size, 1) for size in input_shape),
         n_classes=given.integer("n_classes", n_classes, 1),
         sizes=(images,),
         schedule=schedule,
     )
     params = {n: given.numbers(f"parameter {n} of the model", p).clone() for n, p in task.model.named_parameters()}
-    _require_fit(task)
+    _require_fit(own, task)
     ordered = _in_order(gradients, dict(model.named_parameters()))
     return OwnUpload(task, params, dict(zip(params, ordered, strict=True)))
 
@@ -252,15 +253,15 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
     return made
 
 
-def _require_fit(task: Task) -> None:
+def _require_fit(model: nn.Module, task: Task) -> None:
     """Raise UserError for a model that does not take such inputs, or that does not say the same twice."""
-    training = [(name or type(task.model).__name__, m) for name, m in task.model.named_modules() if m.training]
+    training = [(name or type(model).__name__, m) for name, m in model.named_modules() if m.training]
     for name, m in training:
         what = "keeps numbers of its batches" if any(True for _ in m.buffers(False)) else ""
         if what := "drops units" if isinstance(m, _DropoutNd) and m.p > 0 else what:
             raise UserError(f"model: {name} is in training mode and {what}, allowed: evaluation mode (model.eval())")
     try:
-        require_fit(task.model, task.input_shape, task.criterion.outputs)
+        require_fit(model, task.input_shape, task.criterion.outputs)
     except UnusableLayer as error:
         raise UserError(f"model: its {error}") from None
     if not task.layers:

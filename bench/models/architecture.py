@@ -81,8 +81,9 @@ def blank(make: Callable[[], M]) -> M:
 
 
 def made_by(architecture: Architecture, made: Any) -> nn.Module:
-    """What `Architecture.module` made, with layer names. Raises UserError, with its place, where it is no module."""
-    return with_layer_names(of_type(nn.Module, made, "model", type(architecture).module))
+    """What `Architecture.module` made. Raises UserError, with its place, where it is no module."""
+    module: nn.Module = of_type(nn.Module, made, "model", type(architecture).module)
+    return module
 
 
 def with_layer_names(module: nn.Module) -> nn.Module:

@@ -44,7 +44,7 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
         if isinstance(error, UserError) or lacks_memory(error):
             raise
         flat = "; nn.Flatten() makes rows of images" if len(input_shape) > 1 else ""
-        told = f"{called('', module)} fails on {inputs}: {describe(error)}"
+        told = f"{called('', module)} fails on {inputs}: {describe(error, anywhere=False)}"
         raise UnusableLayer(f"{told}, allowed: a module that takes them{flat}") from error
     if not isinstance(out, Tensor) or out.shape != (SAMPLES, outputs):
         raise UnusableLayer(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,9 @@ import torch
 import torch.nn.functional as F
 
 from fedarena.core import registry
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, place_of, type_of
 from fedarena.core.rng import Rng
+from fedarena.datasets import load
 from fedarena.datasets.dataset import Dataset
 from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Auxiliary, Batch
@@ -29,16 +31,44 @@ def divide(data: Dataset, spec: ProblemSpec, corrupted: tuple[int, ...], rng: Rn
     """One shard of the training samples a client; see `ProblemSpec.corrupted_data`. Raises UserError."""
     split = registry.find("partition", spec.partition).load()
     labels = _domains(data, spec) if getattr(split, "by", "classes") == "domains" else data.y_train
+
+    def shards(n_clients: int, stream: Rng) -> list[Index]:
+        made = split(labels, n_clients, stream.numpy(), spec.partition_options)
+        return _required(made, split, n_clients, len(labels))
+
     if spec.corrupted_data == "shard" or not corrupted:
-        return list(split(labels, spec.clients, rng.child("partition").numpy(), spec.partition_options))
+        return shards(spec.clients, rng.child("partition"))
     honest = spec.clients - len(corrupted)
-    first = split(labels, honest, rng.child("partition").numpy(), spec.partition_options)
+    first = shards(honest, rng.child("partition"))
     others: list[Index] = []
     while len(others) < len(corrupted):
-        again = rng.child("partition", "corrupted", len(others)).numpy()
-        others += split(labels, honest, again, spec.partition_options)
+        others += shards(honest, rng.child("partition", "corrupted", len(others)))
     sources = {True: iter(others), False: iter(first)}
     return [next(sources[client in corrupted]) for client in range(spec.clients)]
+
+
+def _required(made: Any, split: Any, n_clients: int, n: int) -> list[Index]:
+    """What a partition made of n samples. Raises UserError, with its place, unless it is a shard for each client."""
+    told = type_of(made)
+    if isinstance(made, list | tuple | np.ndarray):
+        odd = next((shard for shard in made if not _is_shard(shard, n)), None)
+        if odd is None and len(made) == n_clients:
+            return list(made)
+        told = f"{len(made)} shards" if odd is None else f"{_shown(odd)} as a shard"
+    allowed = f"for {n_clients} clients as many arrays int64 [N_c] of indices from 0 to {n - 1}"
+    raise UserError(f"partition {place_of(split)} returned {told}, allowed: {allowed}")
+
+
+def _is_shard(shard: Any, n: int) -> bool:
+    right = isinstance(shard, np.ndarray) and shard.dtype == np.int64 and shard.ndim == 1 and shard.size > 0
+    return bool(right and 0 <= shard.min() <= shard.max() < n)
+
+
+def _shown(shard: Any) -> str:
+    if not isinstance(shard, np.ndarray):
+        return type_of(shard)
+    values = f" from {shard.min()} to {shard.max()}" if shard.size and shard.dtype == np.int64 else ""
+    return f"{shard.dtype} {list(shard.shape)}{values}"
 
 
 def _domains(data: Dataset, spec: ProblemSpec) -> Index:
@@ -73,7 +103,7 @@ def hold(data: Dataset, wanted: Auxiliary | None, rng: Rng, data_dir: Path | Non
             "allowed: a data set with classes"
         )
     foreign = wanted.dataset not in ("", data.name)
-    source: Dataset = registry.find("dataset", wanted.dataset).load()(data_dir) if foreign else data
+    source = load(wanted.dataset, data_dir) if foreign else data
     if source.n_classes != data.n_classes:
         raise UserError(
             f"option 'aux_dataset' is {wanted.dataset}, which has {source.n_classes} classes, allowed: a data set "

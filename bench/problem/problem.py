@@ -18,8 +18,8 @@ from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, find_device, lacks_memory, to
 from fedarena.core.threat import Threat
-from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.models.architecture import Architecture, UnusableLayer, made_by
+from fedarena.datasets.dataset import Dataset, Provenance, load_from
+from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names
 from fedarena.models.module_check import require_fit, seeded
 from fedarena.problem.augment import augmented, check_augment
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
@@ -178,7 +178,7 @@ def build(
         UserError: data that is missing or damaged, a batch larger than a shard, a model that does not fit.
     """
     cards = spec.cards()
-    data: Dataset = cards["dataset"].load()(data_dir)
+    data = load_from(cards["dataset"].load(), data_dir)
     rng, place = Rng(seed), find_device(device)
     held, taken = hold(data, auxiliary, rng.child("auxiliary"), data_dir)
     corrupted = choose_corrupted(spec, rng.child("corrupted"))
@@ -232,9 +232,10 @@ def _model(
     with _explained_lack_of_memory(spec):
         outputs = Criterion(spec.schedule.loss, data.n_classes).outputs
         try:
-            made = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
-            module = made_by(architecture, made)
-            require_fit(module, shape, outputs)
+            drawn = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
+            made = made_by(architecture, drawn)
+            require_fit(made, shape, outputs)
+            module = with_layer_names(made)
             init = to(architecture.init(module, rng.torch()), device)
         except UnusableLayer as error:
             raise UserError(f"option 'model' is {spec.model}, whose {error}") from None

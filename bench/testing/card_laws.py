@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from fedarena.contracts.inference import Inference
-from fedarena.core.errors import UserError, type_of
+from fedarena.core.errors import UserError
 from fedarena.core.files import canonical
 from fedarena.core.options import check_acting, describe_options, parse_options, to_text
 from fedarena.core.threat import FORMS, READERS, Form, Party
@@ -36,12 +36,11 @@ def card_cites(method: Method) -> None:
 
 @law()
 def target_fits(method: Method) -> None:
-    """A card's target can be loaded, and is a complete subclass of its kind's contract, or a function."""
+    """A card's target can be loaded, and is a complete subclass or a function of its kind's contract."""
     try:
-        made = method.target
+        method.card.load()
     except UserError as error:
         raise LawBroken(str(error), "write what is allowed, or mend what the target's import runs into") from None
-    require(callable(made), f"the target is {type_of(made)}", "name a class or a function")
 
 
 @law("attack")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from fedarena.core import plugin_file, registry
 from fedarena.core.card import KINDS, Card, Kind, import_card
 from fedarena.core.did_you_mean import did_you_mean
-from fedarena.core.errors import ToldByProcess, UserError, describe
+from fedarena.core.errors import ToldByProcess, UserError, describe, line_of_method, place_of
 from fedarena.core.options import to_text
 from fedarena.runs.own_objects import card_of_class
 from fedarena.testing import (
@@ -131,7 +131,10 @@ def outcome_of(law: Law, method: Method) -> Outcome:
         told = LawBroken(describe(error), "give what is allowed", law.name, law.says, method.name)
         told.__cause__ = error
     except Exception as error:  # the method's own code
-        told = LawBroken(f"it raises {describe(error)}", "mend that line", law.name, law.says, method.name)
+        figure, remedy = f"it raises {describe(error)}", "mend that line"
+        if not line_of_method(error):  # all lines are those of a library
+            figure, remedy = f"{place_of(method.target)} leads to {describe(error, anywhere=False)}", "mend it"
+        told = LawBroken(figure, remedy, law.name, law.says, method.name)
         told.__cause__ = error
     else:
         return Outcome(**about, status="holds")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fedarena.core.errors import UserError, type_of
-from fedarena.datasets.dataset import AbsentData, Dataset
+from fedarena.core.errors import UserError
+from fedarena.datasets.dataset import AbsentData, Dataset, load_from
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 
 SHARED = 0.05
@@ -16,23 +16,17 @@ CLIENTS = 5
 
 
 def loaded(method: Method) -> Dataset:
-    """The data set. Raises LawIdle where its files are absent, and UserError for arrays beyond its contract."""
+    """The data set. Raises LawIdle where its files are absent, and UserError for what its contract does not allow."""
     try:
-        made = method.target(method.data_dir)
+        return load_from(method.target, method.data_dir)
     except AbsentData as error:
         raise LawIdle(f"it cannot be loaded here: {error}") from None
-    require(isinstance(made, Dataset), f"it gives {type_of(made)}", "return fedarena.datasets.dataset.Dataset")
-    found: Dataset = made
-    return found
 
 
 @law("dataset")
 def samples_fit(method: Method) -> None:
     """Loading gives a data set of the card's name, whose arrays have the contract's shapes, types and ranges."""
-    try:
-        data = loaded(method)
-    except UserError as error:
-        raise LawBroken(str(error), "give arrays as `fedarena.datasets.dataset.Dataset` describes them") from None
+    data = loaded(method)
     named = data.name == method.card.name
     require(named, f"the data set is named '{data.name}', the card '{method.card.name}'", "give both one name")
     require(len(data.y_test) > 0, "there are no held-out samples", "hold some out as x_test and y_test")

@@ -10,30 +10,46 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, describe, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.models.architecture import Architecture, UnusableLayer, made_by
+from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names
 from fedarena.models.dropout import MASK
-from fedarena.models.module_check import kept_generators, require_pure
+from fedarena.models.module_check import SAMPLES, kept_generators, require_pure
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 from fedarena.testing.same import difference, same
 
-SHAPES = ((1, 20, 20), (3, 32, 32), (13,))
-"""Shapes of inputs that laws try, the first that a model takes."""
+SHAPES = ((1, 20, 20), (3, 32, 32), (13,), (1, 8, 8), (1, 28, 28))
+"""Shapes of inputs that laws try, the first that a model takes; the last ones are of models made for one data set."""
 CLASSES = 7
 
 
 def built(method: Method) -> tuple[Architecture, nn.Module, tuple[int, ...]]:
-    """A model, its module, and the shape of its inputs. Raises LawIdle where it takes none of `SHAPES`."""
+    """A model, its module, and the shape of its inputs, the first of `SHAPES` that it takes.
+
+    Raises:
+        LawIdle: it refuses all of them.
+        LawBroken: it takes none of them, and fails on some that it does not refuse.
+    """
     made: Architecture = method.target(method.options)
+    failed = ""
     for shape in SHAPES:
         try:
             module: Any = made.module(shape, CLASSES)
         except UserError as error:
             why = str(error)
+            continue
+        named = with_layer_names(made_by(made, module))
+        try:
+            with torch.no_grad(), kept_generators():
+                named(torch.zeros(SAMPLES, *shape))
+        except Exception as error:  # it may be a user's, which fails in any way
+            told = f"model {place_of(type(made).module)} fails on inputs {[SAMPLES, *shape]}"
+            failed = failed or f"{told}: {describe(error, anywhere=False)}"
         else:
-            return made, made_by(made, module), shape
+            return made, named, shape
+    if failed:
+        raise LawBroken(failed, "take sizes from input_shape, or raise UserError for inputs that it does not take")
     raise LawIdle(f"it takes none of the shapes that laws try: {why}")
 
 

@@ -302,6 +302,12 @@ def test_a_layer_is_a_model_whose_gradient_has_the_layer_s_names() -> None:
     assert named.labels.tolist() == y.tolist()
 
 
+def test_a_layer_that_does_not_fit_is_called_a_layer() -> None:
+    wrong: dict[str, Any] = {"input_shape": (63,), "n_classes": 10, "attack": "dlg"}
+    with pytest.raises(UserError, match=r"^model: its forward step \(Linear\) fails on inputs \[2, 63\]"):
+        invert(nn.Linear(64, 10), [torch.zeros(10, 64), torch.zeros(10)], **wrong)
+
+
 def test_a_parameter_that_is_not_used_has_no_gradient() -> None:
     class WithToken(nn.Module):
         def __init__(self) -> None:

@@ -202,7 +202,10 @@ class Silent(nn.Linear):
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (nn.Linear(9, 4), r"linear, whose forward .* fails on inputs \[2, 1, 8, 8\]: .*9x4.* allowed: .*; nn.Flatten"),
+        (
+            nn.Linear(9, 4),
+            r"linear, whose forward step \(Linear\) fails on inputs \[2, 1, 8, 8\]: .*9x4.* allowed: .*; nn.Flatten",
+        ),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), r"a tensor \[2, 4\] .* allowed: a tensor \[2, 10\]"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double(), "of float64, allowed: float32"),
         (nn.Flatten(), "has no parameters"),

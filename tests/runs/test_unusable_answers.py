@@ -11,12 +11,15 @@ from helpers.plugin_files import forgotten
 from fedarena.cli import main
 
 METHODS = """
+import functools
+import numpy as np
 import torch
 from fedarena.contracts.aggregator import Aggregate, Aggregator
-from fedarena.contracts.defense import Defense
+from fedarena.contracts.defense import Defense, Direction
 from fedarena.contracts.inference import Extraction, GradientEstimate, Inference, Labels, Reconstruction, Scores, Watch
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core.card import Card
+from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.defenses.fedavg.protocol import FedAvg
 
 
@@ -56,6 +59,20 @@ class Ragged(Flat):
 
     def draw(self, rng):
         return {"rows": torch.zeros(1 + rng.integer() % 9)}
+
+
+class Double(FedAvg):
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):
+        up, memory = super().client(down, batch, memory, noise)
+        return {name: t.double() for name, t in up.items()}, memory
+
+
+class DoubleStep(FedAvg):
+    def direction(self, state, sent, ups, cohort, rng):
+        step = super().direction(state, sent, ups, cohort, rng).step
+        return Direction({name: t.double() for name, t in step.items()})
 
 
 class Forgetful(FedAvg):
@@ -182,6 +199,84 @@ class Short(Poisoning):
         return {name: t[:1] for name, t in view.own.items()}, memory
 
 
+def made(**changed):
+    x, y = np.random.default_rng(0).random((40, 8), dtype="float32"), np.arange(40) % 4
+    parts = dict(x_train=x, y_train=y, x_test=x, y_test=y, scale=1.0, n_classes=4, provenance=Provenance("here"))
+    return Dataset("toy", **(parts | changed))
+
+
+def bare_load():
+    return made()
+
+
+def by_name(*, data_dir=None):
+    return made()
+
+
+@functools.cache
+def a_pair(data_dir=None):
+    return 1, 2
+
+
+def from_words(data_dir=None):
+    return made(provenance="here")
+
+
+def from_a_path(data_dir=None):
+    from pathlib import Path
+
+    return made(provenance=Provenance("here", file=Path("toy.csv")))
+
+
+def one_class_more(data_dir=None):
+    return made(y_train=np.arange(40) % 5)
+
+
+def counted(n, data_dir=None):
+    return n
+
+
+class Callable:
+    def __call__(self, data_dir=None):
+        return [1]
+
+
+def parts_of(labels, n_clients, rng):
+    return np.array_split(rng.permutation(len(labels)), n_clients)
+
+
+def too_few(labels, n_clients, rng, options):
+    return parts_of(labels, n_clients - 1, rng)
+
+
+def beyond(labels, n_clients, rng, options):
+    return [part + 1 for part in parts_of(labels, n_clients, rng)]
+
+
+def as_lists(labels, n_clients, rng, options):
+    return [part.tolist() for part in parts_of(labels, n_clients, rng)]
+
+
+def nobody(labels, n_clients, rng, options):
+    return None
+
+
+DATA_1 = Card(name="bare-load", kind="dataset", title="t", target=bare_load)
+DATA_2 = Card(name="by-name", kind="dataset", title="t", target=by_name)
+DATA_3 = Card(name="a-pair", kind="dataset", title="t", target=a_pair)
+DATA_4 = Card(name="from-words", kind="dataset", title="t", target=from_words)
+DATA_5 = Card(name="from-a-path", kind="dataset", title="t", target=from_a_path)
+DATA_6 = Card(name="one-class-more", kind="dataset", title="t", target=one_class_more)
+DATA_7 = Card(name="a-class", kind="dataset", title="t", target=Plain)
+DATA_8 = Card(name="counted", kind="dataset", title="t", target=functools.partial(counted, 3))
+DATA_9 = Card(name="callable", kind="dataset", title="t", target=Callable())
+SPLIT_1 = Card(name="parts-of", kind="partition", title="t", target=parts_of)
+SPLIT_2 = Card(name="too-few", kind="partition", title="t", target=too_few)
+SPLIT_3 = Card(name="beyond", kind="partition", title="t", target=beyond)
+SPLIT_4 = Card(name="as-lists", kind="partition", title="t", target=as_lists)
+SPLIT_5 = Card(name="nobody", kind="partition", title="t", target=nobody)
+DOUBLE = Card(name="double", kind="defense", title="t", target=Double)
+DOUBLE_STEP = Card(name="double-step", kind="defense", title="t", target=DoubleStep)
 WEIGHTS = Card(name="weights", kind="aggregator", title="t", target=Weights)
 BARE = Card(name="bare", kind="aggregator", title="t", target=Bare)
 RENAMED = Card(name="renamed", kind="defense", title="t", target=Renamed)
@@ -214,6 +309,8 @@ SHORT = Card(name="short", kind="attack", title="t", target=Short)
 READ = "--party server --form adaptive --rounds 2"
 POISON = "--corrupted 2 --clients 5 --rounds 2"
 WITH_FLIP = f"--attack sign-flip {POISON}"
+ON = f"--defense fedavg {WITH_FLIP} --dataset"
+SPLIT = f"--defense fedavg {WITH_FLIP} --partition"
 CASES = [
     (
         f"--defense weights --attack sign-flip {POISON}",
@@ -291,6 +388,34 @@ CASES = [
         "(self, view, rng), allowed: (self, view, mem",
     ),
     (f"--defense fedavg --attack unfed {POISON}", "Unfed.batch (own.py:", "returned None, allowed: a Batch"),
+    (f"--defense double {WITH_FLIP}", "Double.client (own.py:", "makes fc1.weight float64, allowed: float32"),
+    (
+        f"--defense double-step {WITH_FLIP}",
+        "DoubleStep.direction (own.py:",
+        "makes fc1.weight float64, allowed: float32",
+    ),
+    (f"{ON} bare-load", "dataset bare_load (own.py:", "takes (), allowed: (data_dir)"),
+    (f"{ON} by-name", "dataset by_name (own.py:", "takes (*, data_dir), allowed: (data_dir)"),
+    (f"{ON} a-pair", "dataset a_pair (own.py:", "returned a tuple, allowed: a Dataset"),
+    (f"{ON} from-words", "data set 'toy': provenance is a str, expected a Provenance", "(in made, own.py:"),
+    (f"{ON} from-a-path", "provenance: file is a PosixPath, expected a text", "(in from_a_path, own.py:"),
+    (f"{ON} one-class-more", "y_train holds labels from 0 to 4, expected 0 to 3", "(in made, own.py:"),
+    (f"{ON} a-class", "dataset Plain (own.py:", "is a class, allowed: a function of (data_dir)"),
+    (f"{ON} counted", "dataset counted (own.py:", "returned an int, allowed: a Dataset"),
+    (f"{ON} callable", "dataset Callable (own.py:", "returned a list, allowed: a Dataset"),
+    (
+        f"{SPLIT} parts-of",
+        "partition parts_of (own.py:",
+        "takes (labels, n_clients, rng), allowed: (labels, n_clients, ",
+    ),
+    (
+        f"{SPLIT} too-few",
+        "partition too_few (own.py:",
+        "returned 4 shards, allowed: for 5 clients as many arrays int64",
+    ),
+    (f"{SPLIT} beyond", "partition beyond (own.py:", " as a shard, allowed: for 5 clients as many"),
+    (f"{SPLIT} as-lists", "partition as_lists (own.py:", "returned a list as a shard, allowed: for 5 clients as many"),
+    (f"{SPLIT} nobody", "partition nobody (own.py:", "returned None, allowed: for 5 clients as many arrays"),
 ]
 
 

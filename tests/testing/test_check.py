@@ -7,11 +7,14 @@ import json
 import pickle
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers.broken_methods import BROKEN, SOUND, Masks, Middle
 from helpers.paths import ROOT
+from torch import nn
 
 import fedarena as fa
 from fedarena.cli import main
@@ -22,8 +25,9 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
 from fedarena.core.card import KINDS, Card
 from fedarena.core.errors import UserError
+from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.models.architecture import Architecture
+from fedarena.models.architecture import Architecture, blank
 from fedarena.testing import LawBroken, check, examine, laws
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -178,6 +182,19 @@ class ThreeScores(Inference):
         return [Scores(torch.zeros(3)) for _ in view.observations]
 
 
+class FixedInputs(Architecture):
+    def module(self, input_shape, n_classes):  # type: ignore[no-untyped-def]
+        return nn.Sequential(nn.Flatten(), nn.Linear(63, n_classes))
+
+
+class Double(FedAvg):
+    clients = Defense.clients
+
+    def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
+        up, memory = super().client(down, batch, memory, noise)
+        return {name: t.double() for name, t in up.items()}, memory
+
+
 class WithoutModule(Architecture):
     def module(self, input_shape, n_classes):  # type: ignore[no-untyped-def]
         return None
@@ -199,6 +216,8 @@ class WithoutModule(Architecture):
         (Aimless, "", "has the goal 'nonsense', allowed: reconstruction, "),
         (ThreeScores, "run", "returned a tensor [3] as values, allowed: a list of 1 Scores with values a tensor [2]"),
         (WithoutModule, "module", "returned None, allowed: a Module"),
+        (FixedInputs, "module", "fails on inputs [2, 1, 20, 20]: RuntimeError: mat1 and mat2 shapes"),
+        (Double, "client", "what it returns makes conv1.weight float64, allowed: float32"),
     ],
 )
 def test_what_does_not_fit_the_contract_is_named(method: type, place: str, told: str) -> None:
@@ -206,6 +225,64 @@ def test_what_does_not_fit_the_contract_is_named(method: type, place: str, told:
         check(method)
     whole = ".".join(filter(None, (method.__qualname__, place)))
     assert re.search(rf"\b{whole} \(test_check.py:\d+\):? {re.escape(told)}", broken.value.figure), broken.value
+    assert "(in " not in broken.value.figure
+
+
+def load():  # type: ignore[no-untyped-def]
+    return Dataset(**PARTS)
+
+
+def of_numbers(data_dir=None):  # type: ignore[no-untyped-def]
+    return PARTS["x_train"]
+
+
+def of_five(data_dir=None):  # type: ignore[no-untyped-def]
+    return Dataset(**{**PARTS, "n_classes": "5"})
+
+
+PARTS: dict[str, Any] = {
+    "name": "toy",
+    **dict.fromkeys(("x_train", "x_test"), np.ones((6, 2), np.float32)),
+    **dict.fromkeys(("y_train", "y_test"), np.arange(6) % 5),
+    "scale": 1.0,
+    "n_classes": 5,
+    "provenance": Provenance("made here"),
+}
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        (load, r"dataset load \(test_check.py:\d+\) takes \(\), allowed: \(data_dir\)$"),
+        (of_numbers, r"dataset of_numbers \(test_check.py:\d+\) returned a ndarray, allowed: a Dataset$"),
+        (of_five, r"'toy': n_classes is a str, expected a whole number \(in of_five, test_check.py:\d+\)$"),
+    ],
+)
+def test_what_is_no_data_set_is_named(load: Any, told: str) -> None:
+    outcomes = [one for one in examine(Card(name="toy", kind="dataset", title="t", target=load)) if one.error]
+    assert {"samples-fit", "loading-repeats", "labels-occur", "held-out-is-apart"} <= {one.law for one in outcomes}
+    assert all(one.error and re.search(told, one.error.figure) for one in outcomes), outcomes
+
+
+class ForDigits(Architecture):
+    def module(self, input_shape, n_classes):  # type: ignore[no-untyped-def]
+        return blank(lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, n_classes)))
+
+
+class Drawing(Architecture):
+    def module(self, input_shape, n_classes):  # type: ignore[no-untyped-def]
+        return nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(input_shape[0] * input_shape[1] ** 2, n_classes))
+
+
+def test_a_model_for_the_digits_alone_is_checked_on_their_inputs() -> None:
+    assert {outcome.status for outcome in check(ForDigits)} == {"holds", "n/a"}
+
+
+def test_an_error_of_torch_s_own_lines_names_the_class() -> None:
+    with pytest.raises(LawBroken) as broken:
+        check(Drawing, laws=["gradients-are-finite"])
+    told = r"^Drawing \(test_check.py:\d+\) leads to RuntimeError: vmap: .*"
+    assert re.search(told, broken.value.figure), broken.value
     assert "(in " not in broken.value.figure
 
 

@@ -23,6 +23,7 @@ from fedarena.core.files import digest, read_bytes, read_json, write_atomically
 from fedarena.core.options import describe_options
 from fedarena.core.text.numbers import plural
 from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
+from fedarena.datasets import load
 from fedarena.records.json_schema import anything, each, either, fields, flag, named, text, whole
 from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.records.trial_place import TrialPlace
@@ -214,7 +215,7 @@ def _keys(trials: Sequence[Trial]) -> dict[tuple[str, ...], str]:
     for trial in trials:
         name = trial.spec.problem.dataset
         if name not in data:
-            data[name] = registry.find("dataset", name).load()(trial.spec.data_dir).provenance
+            data[name] = load(name, trial.spec.data_dir).provenance
     return {t.name: trial_key(identity_of(t.spec, t.threat, data[t.spec.problem.dataset])) for t in trials}
 
 
