@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.datasets import checksum, npz
 from fedarena.datasets.archive import Archive, ByHand, Download, LocatedFile
@@ -38,6 +39,17 @@ class Fetched:
     path: Path
     downloaded: bool
     subset: str | None
+
+
+def fetchable() -> list[str]:
+    """The names of the data sets that have a download."""
+    found = []
+    for name in registry.registries()["dataset"].names():
+        with contextlib.suppress(UserError):  # a stranger's card that cannot be loaded
+            source = registry.find("dataset", name).load()
+            if isinstance(source, Archive) and not isinstance(source.download, ByHand):
+                found.append(name)
+    return found
 
 
 def fetch(archive: Archive, folder: Path, timeout: float = TIMEOUT) -> Fetched:

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any
 
 from fedarena.core import registry
-from fedarena.core.card import Kind
+from fedarena.core.card import KINDS, Kind
 from fedarena.core.options import describe_options
 from fedarena.core.threat import EVERYONE, FORMS, KNOWLEDGE, READERS
+from fedarena.reproduce.tables import TABLES
 
 Completer = Callable[..., list[str]]
 
@@ -36,6 +37,9 @@ WORDS: dict[str, Callable[[], Sequence[str]]] = {
     "knows": lambda: KNOWLEDGE,
     "threats": lambda: (*EVERYONE, *KNOWLEDGE),
     "laws": lambda: _laws(),
+    "kind": lambda: KINDS,
+    "table": lambda: [*TABLES],
+    "archive": lambda: _fetched(),
 }
 """The name of an argument → the words that complete it, several with commas."""
 OR_FILE = ("method",)
@@ -125,6 +129,12 @@ def _laws() -> list[str]:
     from fedarena.testing import laws
 
     return list(laws())
+
+
+def _fetched() -> list[str]:
+    from fedarena.datasets.fetch import fetchable
+
+    return fetchable()
 
 
 def _names(kinds: tuple[str, ...]) -> list[str]:

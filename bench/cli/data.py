@@ -27,10 +27,10 @@ def add_parser(subparsers: Subparsers) -> None:
     top.set_defaults(run=run)
     actions = top.add_subparsers(dest="action", metavar="ACTION")
     fetch = actions.add_parser("fetch", help="download a data set into --data-dir or the cache folder")
-    fetch.add_argument("name", metavar="NAME", help="a data set of `bench data`")
+    fetch.add_argument("archive", metavar="NAME", help="a data set of `bench data`")
     fetch.add_argument("--timeout", metavar="S", default="600", help="seconds for the whole download (default: 600)")
     verify = actions.add_parser("verify", help="read data sets and recompute their checksums; exit 1 on damage")
-    verify.add_argument("name", nargs="?", metavar="NAME", help="a data set (default: all that are present)")
+    verify.add_argument("dataset", nargs="?", metavar="NAME", help="a data set (default: all that are present)")
     for action in (fetch, verify):  # an option that is not given after the action keeps its value from before it
         _common(action, data_dir=argparse.SUPPRESS, json=argparse.SUPPRESS)
 
@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     """Show, fetch or verify; 0 done, 1 damage was found. Raises UserError."""
     data_dir = Path(args.data_dir) if args.data_dir else None
     if args.action == "fetch":
-        return run_fetch(args.name, data_dir, args.timeout, args.json)
+        return run_fetch(args.archive, data_dir, args.timeout, args.json)
     if args.action == "verify":
-        return run_verify(args.name, data_dir, args.json)
+        return run_verify(args.dataset, data_dir, args.json)
     return run_show(data_dir, args.json)
 
 

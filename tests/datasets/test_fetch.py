@@ -13,7 +13,7 @@ from fedarena.core.errors import UserError
 from fedarena.datasets.archive import Archive, ByHand
 from fedarena.datasets.cards.spec import File, Spec
 from fedarena.datasets.checksum import check, sidecar
-from fedarena.datasets.fetch import fetch
+from fedarena.datasets.fetch import fetch, fetchable
 from fedarena.datasets.npz import Arrays
 
 SPEC = Spec(
@@ -94,6 +94,12 @@ def test_a_failed_download_leaves_nothing_and_says_one_line(download: object, wo
     assert words in message
     assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_can_be_fetched_has_a_download() -> None:
+    assert set(fetchable()) == {
+        *("bank-marketing", "cifar10", "cifar100", "fashion-mnist", "kmnist", "mnist", "olivetti", "usps")
+    }
 
 
 def test_the_failure_says_which_file_to_put_where(tmp_path: Path) -> None:
