@@ -178,7 +178,6 @@ def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
         ({"out": 3}, "option 'out' is an int, allowed: a path"),
         ({"save_transcript": 3}, "option 'save_transcript' is an int, allowed: a path"),
         ({"out": ""}, "option 'out' is '', allowed: a path"),
-        ({"progress": 3}, "option 'progress' is an int"),
         ({"with_truth": True}, "option 'with_truth' does nothing without option 'save_transcript': give that one, too"),
         ({"training-lr.x": 1}, "^a dotted option names the group 'training-lr'"),
         ({"rounds": 10**20}, "option 'rounds' is '1000.*', allowed: integers up to 9007199254740991"),
@@ -227,16 +226,68 @@ def test_double_precision_as_the_session_s_own_changes_nothing() -> None:
 
 
 def test_a_suite_is_measured_and_returned(tmp_path: Path) -> None:
-    suite = tmp_path / "tiny.toml"
+    heard: list[tuple[float, str]] = []
+    made = fa.run_suite(tiny_suite(tmp_path), out=tmp_path / "out", jobs=1, progress=lambda *news: heard.append(news))
+    assert {(r["defense"], r["attack"]) for r in made} >= {("median", "last-layer-label"), ("fedavg", "none")}
+    frame = fa.load_board(tmp_path / "out").to_frame()
+    assert set(frame["defense"]) >= {"fedavg", "median"}
+    assert [heard[0], heard[-1][0]] == [(0, "starting"), 1]
+    assert [share for share, _ in heard] == sorted({share for share, _ in heard})
+    assert any("last-layer-label on median" in text for _, text in heard)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("share", [0, 1])
+def test_what_progress_raises_ends_the_suite(
+    jobs: int, share: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    raised = []
+
+    def broken(done: float, text: str) -> None:
+        if done >= share:
+            raised.append(text)
+            raise ValueError("mine")
+
+    with pytest.raises(ValueError, match=r"^mine$"):
+        fa.run_suite(tiny_suite(tmp_path), out=tmp_path / "out", jobs=jobs, progress=broken)
+    assert len(raised) == 1
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("given", [True, False, None])
+def test_bars_are_shown_where_progress_is_true(
+    given: bool | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10)).eval()
+    gradient = [torch.rand_like(p) for p in model.parameters()]
+    fa.run("median", "sign-flip", model="mlp", clients=4, corrupted=1, rounds=2, jobs=1, progress=given)
+    shown = [capfd.readouterr().err]
+    fa.run_suite(tiny_suite(tmp_path), out=tmp_path / "out", jobs=1, progress=given)
+    shown += [capfd.readouterr().err]
+    fa.invert(model, gradient, input_shape=(1, 8, 8), n_classes=10, iterations=5, restarts=1, progress=given)
+    shown += [capfd.readouterr().err]
+    assert [bool(text) for text in shown] == [given is True] * 3
+
+
+@pytest.mark.parametrize("progress", [3, "yes"])
+def test_progress_that_is_no_function_is_refused(progress: Any, tmp_path: Path) -> None:
+    said = "option 'progress' is an? (int|str), allowed: True, False, or a function"
+    with pytest.raises(fa.UserError, match=said):
+        fa.run("median", "sign-flip", progress=progress)
+    with pytest.raises(fa.UserError, match=said):
+        fa.run_suite(tiny_suite(tmp_path), progress=progress)
+    with pytest.raises(fa.UserError, match=said):
+        fa.invert(torch.nn.Linear(64, 10), [], input_shape=(64,), n_classes=10, progress=progress)
+
+
+def tiny_suite(folder: Path) -> Path:
+    suite = folder / "tiny.toml"
     suite.write_text(
         'title = "Tiny"\nseeds = [0]\n[problems.p]\ndataset = "digits"\nmodel = "mlp"\nclients = 2\n'
         'utility = false\ntraining = { rounds = 8, batch_size = 4, lr = 0.1 }\n[[matrix]]\nproblem = "p"\n'
         'defenses = ["fedavg", "median"]\nattacks = ["last-layer-label"]\n'
     )
-    made = fa.run_suite(suite, out=tmp_path / "out", jobs=1)
-    assert {(r["defense"], r["attack"]) for r in made} >= {("median", "last-layer-label"), ("fedavg", "none")}
-    frame = fa.load_board(tmp_path / "out").to_frame()
-    assert set(frame["defense"]) >= {"fedavg", "median"}
+    return suite
 
 
 def test_what_is_explained_is_what_the_command_says(capsys: pytest.CaptureFixture[str]) -> None:

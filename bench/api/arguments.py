@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,18 @@ def _text(value: Any) -> str:
         return ",".join(f"{name}={one}" for name, one in value.items())
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     return to_text(tuple(value) if several else value)
+
+
+def listener_of(progress: Any) -> Callable[..., object] | None:
+    """The function that hears of progress; None where bars show it (True) or nothing does (False, None).
+
+    Raises UserError for anything else.
+    """
+    if progress is None or isinstance(progress, bool):
+        return None
+    if not callable(progress):
+        raise UserError(f"option 'progress' is {type_of(progress)}, allowed: True, False, or a function")
+    return progress  # type: ignore[no-any-return]
 
 
 PATHS = ("data_dir", "out", "plugin", "save_transcript")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedarena.api.arguments import OBJECTS, named_options, parsed_args, path_of, told_in_python
+from fedarena.api.arguments import OBJECTS, listener_of, named_options, parsed_args, path_of, told_in_python
 from fedarena.api.results import Records, Results
-from fedarena.core.errors import UserError, type_of
+from fedarena.core.errors import UserError
 from fedarena.core.registry import held_in
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def run(
         defense, attack: names (`methods` lists them), or classes of your own. The options dataset and model take
             objects as well (`fedarena.runs.own_objects.name_of`). A run with objects has one process.
         out: a folder (str or Path) for the records and their pictures; None: nothing is written.
-        progress: True: bars on stderr; a function is called with the run (str), the share done (float), and what it is
-            doing (str). What it raises ends the run.
+        progress: True: bars on stderr; a function in its place is called with the run (str), the share done (float),
+            and what it is doing (str). What it raises ends the run.
         options: those of `bench run`: seeds, party, form, knows, dataset, model, partition, clients, rounds, jobs,
             save_transcript, …, and those of `--set` by their dotted names. Several values are a list.
 
@@ -47,8 +47,7 @@ def run(
     """
     from fedarena.cli import run as command
 
-    if not (isinstance(progress, bool) or callable(progress)):
-        raise UserError(f"option 'progress' is {type_of(progress)}, allowed: True, False, or a function")
+    listener = listener_of(progress)
     folder = None if out is None else path_of("out", out)
     given = {"defense": defense, "attack": attack, **options}
     named = named_options(given)
@@ -61,22 +60,23 @@ def run(
     jobs = command.jobs_of(args)
 
     def told(i: int, share: float, text: str) -> None:
-        if callable(progress):
-            progress(command.name_of(groups[i]), share, text)
+        if listener is not None:
+            listener(command.name_of(groups[i]), share, text)
 
     with command.progress_bars(groups, quiet=progress is not True) as bars:
-        results = command.measure(groups, jobs, folder, told if callable(progress) else bars)
+        results = command.measure(groups, jobs, folder, bars if listener is None else told)
     records = tuple(record for result in results for record in result.records)
     return Results(records, pairing.defense.label, pairing.attack.label, tuple(results))
 
 
 @told_in_python()
-def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> Records:
+def run_suite(suite: str | Path, *, progress: bool | Callable[[float, str], object] = False, **options: Any) -> Records:
     """Measure what is missing of a suite in its folder, as `bench suite run` does, and return all its records.
 
     Args:
         suite: a name that `bench suite list` prints, or a .toml file.
-        progress: whether a bar on stderr shows it.
+        progress: True: a bar on stderr; a function in its place is called with the share of the trials that is done
+            (float), and the trial that was done last (str). What it raises ends the run.
         options: those of `bench suite run`: seeds, out (default: runs/SUITE), jobs, data_dir, fresh, …
 
     Raises:
@@ -84,8 +84,9 @@ def run_suite(suite: str | Path, *, progress: bool = False, **options: Any) -> R
     """
     from fedarena.cli import suite as command
 
-    args = parsed_args("suite", ["run", str(path_of("suite", suite)), *([] if progress else ["--quiet"])], options)
-    _, plan, _, outcome = command.measure(args)
+    listener, quiet = listener_of(progress), [] if progress is True else ["--quiet"]
+    args = parsed_args("suite", ["run", str(path_of("suite", suite)), *quiet], options)
+    _, plan, _, outcome = command.measure(args, listener)
     outcome.store.refresh()
     return Records(tuple(r for t in plan.trials if not t.refused for r in outcome.store.trial(t.key)))
 

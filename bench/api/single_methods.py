@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from fedarena.api.arguments import named_options
+from fedarena.api.arguments import listener_of, named_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ def invert(
     *,
     input_shape: Sequence[int],
     n_classes: int,
-    attack: str | type[Inference] | Card,
+    attack: str | type[Inference] | Card = "inverting-gradients",
     images: int = 1,
     labels: Numbers | None = None,
     samples: tuple[Numbers, Numbers] | None = None,
@@ -87,25 +87,28 @@ def invert(
     lr: float | None = None,
     batch_size: int | None = None,
     seed: int = 0,
-    progress: Callable[[float, str], object] | None = None,
+    progress: bool | Callable[[float, str], object] = False,
     **options: Any,
 ) -> Reconstruction:
     """Guess the images behind a gradient of the mean loss of a batch, which any code computed.
 
         gradient = torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters()))
-        fa.invert(model, gradient, input_shape=(1, 8, 8), n_classes=10, attack="inverting-gradients").images
+        fa.invert(model, gradient, input_shape=(1, 8, 8), n_classes=10).images
 
     Args:
         model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
         gradients: tensors or arrays, by name, or in the order of `model.parameters()`; None for a parameter
             that is not used. With local_epochs: the update, start − end.
         input_shape: images [channels, height, width]. n_classes: outputs of the model.
-        attack: one whose goal is reconstruction (`fa.methods("attack")`), by its name, or a class.
+        attack: one whose goal is reconstruction (`fa.methods("attack")`), by its name, or a class. All arguments from
+            input_shape on are given by their names.
         images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
         samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
         loss: cross-entropy, mse or regression.
         local_epochs, lr, batch_size: how plain SGD made an update. By default it is one gradient, of one batch.
-        seed: of what the attack draws. progress: is called with the share done, and a text, also during a search.
+        seed: of what the attack draws.
+        progress: True: a bar on stderr; a function in its place is called with the share done (float), and what the
+            search is doing (str). What it raises ends the search.
         options: the attack's own, such as iterations=500 (`bench show NAME`).
 
     Returns:
@@ -115,10 +118,12 @@ def invert(
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
+    from fedarena.cli.output.reproduce import progress_line
     from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload, with_gradients
 
-    with with_gradients():
+    listener = listener_of(progress)
+    with with_gradients(), progress_line(quiet=progress is not True) as bar:
         work = local_work(images, loss, local_epochs, lr, batch_size)
         sent = read_upload(model, gradients, input_shape, n_classes, images, work)
         name = named_options({"attack": attack})["attack"]
-        return guess_behind(sent, name, options, (labels, samples), seed, progress)
+        return guess_behind(sent, name, options, (labels, samples), seed, bar if listener is None else listener)

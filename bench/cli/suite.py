@@ -142,8 +142,15 @@ def run_run(args: argparse.Namespace) -> int:
     return _close(args, *measure(args))
 
 
-def measure(args: argparse.Namespace) -> tuple[Suite, Plan, Path, Outcome]:
-    """Run what is missing of the suite. Raises UserError if no trial can be run."""
+def measure(
+    args: argparse.Namespace, listener: Callable[[float, str], object] | None = None
+) -> tuple[Suite, Plan, Path, Outcome]:
+    """Run what is missing of the suite. Raises UserError if no trial can be run.
+
+    Args:
+        listener: called with the share of the trials that is done, and the one that was done last. What it raises ends
+            the run.
+    """
     if args.address is not None and args.engine != "ray":
         raise UserError("option 'address' is given, but the engine is local: add --engine ray, or leave it out")
     jobs = None if args.jobs is None else read_jobs(args.jobs)
@@ -160,8 +167,14 @@ def measure(args: argparse.Namespace) -> tuple[Suite, Plan, Path, Outcome]:
 
         suite, folder, plan = _read(args, lambda: open_executor().warm())
         require_trials(plan)
-        with progress(args.quiet, "trials") as report_progress:
-            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, report_progress, _warn)
+        with progress(args.quiet, "trials") as bar:
+
+            def told(done: int, total: int, text: str, left: float | None) -> None:
+                bar(done, total, text, left)
+                if listener is not None:
+                    listener(done / total, text)
+
+            outcome = run_suite(suite, plan, folder, data_dir(args), open_executor, args.fresh, told, _warn)
     return suite, plan, folder, outcome
 
 

@@ -67,7 +67,7 @@ def guess_behind(
     options: Mapping[str, Any],
     known: tuple[Numbers | None, tuple[Numbers, Numbers] | None],
     seed: int,
-    progress: Callable[[float, str], object] | None,
+    progress: Callable[[float, str], object],
 ) -> Reconstruction:
     """Guess images as a server does that sees the upload; see `fedarena.api.invert`.
 
@@ -81,17 +81,10 @@ def guess_behind(
     made = _attack(attack, options, sent.task)
     view = _view(sent, _labels_for(made, attack, labels, sent.task), samples)
     rng = Rng(given.integer("seed", seed, 0, LARGEST_SEED)).child("attack")
-    if not (progress is None or callable(progress)):
-        raise UserError(f"progress is {type_of(progress)}, allowed: a function of the share done and a text")
-
-    def told(share: float, text: str) -> None:
-        if progress is not None:
-            progress(share, text)
-
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
     try:
         with sdpa_kernel(SDPBackend.MATH):
-            answer: Any = made.taken(made.run(view, rng, told), view)
+            answer: Any = made.taken(made.run(view, rng, progress), view)
     except UnusableAnswer as error:
         raise UserError(f"attack {error}") from None
     except RuntimeError as error:

@@ -102,6 +102,30 @@ def test_progress_is_told_at_every_evaluation(attack: str, options: dict[str, An
     assert heard[1][1] == f"round 0: 1 of at most {most} evaluations"
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_progress_raises_ends_the_search(error: type[BaseException]) -> None:
+    heard = []
+
+    def broken(share: float, text: str) -> None:
+        heard.append(share)
+        if len(heard) == 5:
+            raise error("mine")
+
+    model, (x, y) = dense(), digits(1)
+    with pytest.raises(error, match=r"^mine$"):
+        invert(model, gradient_of(model, x, y), input_shape=(1, 8, 8), n_classes=10, attack="dlg", progress=broken)
+    assert len(heard) == 5
+
+
+def test_the_attack_is_inverting_gradients_unless_another_is_named() -> None:
+    model, (x, y) = dense(), digits(1)
+    given: dict[str, Any] = {"gradients": gradient_of(model, x, y), "input_shape": (1, 8, 8), "n_classes": 10}
+    given |= {"iterations": 20, "restarts": 1}
+    guess, named = invert(model, **given), invert(model, **given, attack="inverting-gradients")
+    assert torch.equal(guess.images, named.images)
+    assert guess.match == named.match
+
+
 def test_the_search_ends_at_the_distance_that_plain_pytorch_gives() -> None:
     model, (x, y) = convolutional(), digits(1)
     target = gradient_of(model, x, y)
@@ -215,7 +239,6 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"n_classes": "10"}, "n_classes is '10'"),
         ({"loss": "l1"}, "loss is 'l1', allowed: cross-entropy, mse, regression"),
         ({"seed": -1}, "seed is -1, allowed: an integer from 0 to"),
-        ({"progress": 3}, "progress is an int"),
         ({"attack": 3}, "option 'attack' is an int, allowed: a name"),
         ({"samples": 3}, "samples is an int, allowed:"),
         ({"samples": (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(4))}, "inputs of samples: uint8 values,"),
