@@ -80,7 +80,7 @@ def _text(value: Any) -> str:
     return to_text(tuple(value) if several else value)
 
 
-def listener_of(progress: Any) -> Callable[..., object] | None:
+def listener_of(progress: Any) -> Callable[..., None] | None:
     """The function that hears of progress; None where bars show it (True) or nothing does (False, None).
 
     Raises UserError for anything else.

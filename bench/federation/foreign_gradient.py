@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.dropout import _DropoutNd
 
 from fedarena.contracts.active_inference import ActiveInference
-from fedarena.contracts.inference import Inference, Reconstruction
+from fedarena.contracts.inference import Inference, Progress, Reconstruction
 from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import PlainGradient, as_batch
 from fedarena.contracts.view import Population, View
@@ -67,7 +67,7 @@ def guess_behind(
     options: Mapping[str, Any],
     known: tuple[Numbers | None, tuple[Numbers, Numbers] | None],
     seed: int,
-    progress: Callable[[float, str], object],
+    progress: Progress,
 ) -> Reconstruction:
     """Guess images as a server does that sees the upload; see `fedarena.api.invert`.
 

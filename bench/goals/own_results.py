@@ -16,13 +16,15 @@ from fedarena.goals.metrics.reconstruction import matched
 
 SMALLEST = 7
 """The least height and width of images that have an SSIM."""
+FARTHEST, BRIGHTEST = 100.0, 2.0
+"""The largest size of a value of a guess in [0, 1], and the largest mean of one that has no value below 0."""
 
 
 def reconstruction(guess: Numbers | Reconstruction, truth: Numbers, others: Numbers | None = None) -> dict[str, float]:
     """How near guessed images come to the true ones, in whatever order they are.
 
     Args:
-        guess: [m, …], or what `fa.invert` returns; clipped to [0, 1] first.
+        guess: [m, …], or what `fa.invert` returns; clipped to [0, 1] first, since searches leave it.
         truth: [n, …] in [0, 1], images [n, channels, height, width] or rows.
         others: real samples [k, …] that are none of the true ones, such as held-out ones.
 
@@ -32,9 +34,11 @@ def reconstruction(guess: Numbers | Reconstruction, truth: Numbers, others: Numb
         nearer to their guess than all others are, with its 95 % interval, and `chance` = 1/(k + 1).
 
     Raises:
-        UserError: shapes that differ, nothing to compare, values that are not finite, or real samples outside [0, 1].
+        UserError: shapes that differ, nothing to compare, values that are not finite, real samples outside [0, 1], or a
+            guess in another unit, such as one of pixels up to 255.
     """
-    x, y = _floats(guess.images if isinstance(guess, Reconstruction) else guess, "guess"), _samples(truth, "truth")
+    x = _floats(guess.images, "guess") if isinstance(guess, Reconstruction) else _guess(guess)
+    y = _samples(truth, "truth")
     if x.shape[1:] != y.shape[1:]:
         raise UserError(f"guess has samples of shape {list(x.shape[1:])}, allowed: {list(y.shape[1:])}, as truth has")
     nearest = images.valid(matched(x, y))
@@ -89,6 +93,15 @@ def _floats(samples: Numbers, name: str) -> Tensor:
             f"{name} has the shape {list(x.shape)}, allowed: images [n, channels, height, width] (one image is "
             "x[None]) or rows [n, d], with sizes of at least 1"
         )
+    return x
+
+
+def _guess(samples: Numbers) -> Tensor:
+    """A guess around [0, 1]. Raises UserError for one in another unit: what a search leaves has both signs."""
+    x = _floats(samples, "guess")
+    low, high = float(x.min()), float(x.max())
+    if max(-low, high) > FARTHEST or (low >= 0 and float(x.mean()) > BRIGHTEST):
+        raise UserError(f"guess: values from {low:.3g} to {high:.3g}, allowed: samples in [0, 1], or a little outside")
     return x
 
 

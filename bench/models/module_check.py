@@ -24,10 +24,15 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
     """Refuse a module that cannot be trained, as `require_pure`, and one whose outputs are not [n, outputs].
 
     Raises:
-        UnusableLayer: such a module, or one without parameters.
+        UnusableLayer: such a module, one without parameters, or one for several GPUs.
     """
     if next(module.parameters(), None) is None:
         raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.DataParallel):
+            raise UnusableLayer(
+                f"{called(name, layer)} spreads batches over GPUs, allowed: the module inside (.module)"
+            )
     if frozen := [name for name, p in module.named_parameters() if not p.requires_grad]:
         raise UnusableLayer(
             f"{called('', module)} has parameters without a gradient ({', '.join(frozen)}), allowed: parameters that "

@@ -243,6 +243,10 @@ def test_a_model_need_not_pickle_and_keeps_its_numbers() -> None:
         ({"samples": 3}, "samples is an int, allowed:"),
         ({"samples": (torch.zeros(4, 1, 8, 8, dtype=torch.uint8), torch.zeros(4))}, "inputs of samples: uint8 values,"),
         ({"samples": (torch.full((4, 1, 8, 8), 255.0), torch.zeros(4))}, "whole numbers up to 255, allowed: floats in"),
+        (
+            {"model": nn.DataParallel(dense())},
+            r"model: its forward .* over GPUs, allowed: the module inside \(.module\)$",
+        ),
         ({"model": Deciding()}, "model: its forward pass decides by the values that it computes, allowed: the same"),
         ({"samples": (torch.zeros(4, 3), torch.zeros(4))}, r"shapes \[4, 3\] and \[4\], allowed: \[k, 1, 8, 8\]"),
         ({"gradients": [torch.zeros(1)] * 4}, "has shape"),

@@ -10,10 +10,13 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 import fedarena as fa
+from fedarena.contracts.inference import Reconstruction
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.random((4, 1, 8, 8))
 OTHERS = RNG.random((50, 1, 8, 8))
+NO_SEARCH = torch.full((4, 1, 8, 8), 300.0), torch.zeros(4).long()
+"""Images and labels far from any."""
 
 
 def test_the_truth_in_another_order_is_found() -> None:
@@ -37,9 +40,16 @@ def test_a_guess_that_another_sample_is_nearer_to_identifies_nothing() -> None:
 
 def test_rows_have_no_ssim_and_values_out_of_range_are_clipped() -> None:
     rows = TRUTH.reshape(4, -1)
-    found = fa.metrics.reconstruction(torch.as_tensor(rows) * 9, rows)
+    found = fa.metrics.reconstruction(torch.as_tensor(rows) * 3, rows)
     assert found.keys() == {"mse", "psnr"}
-    assert found["mse"] == pytest.approx(((np.clip(rows * 9, 0, 1) - rows) ** 2).mean())
+    assert found["mse"] == pytest.approx(((np.clip(rows * 3, 0, 1) - rows) ** 2).mean())
+
+
+@pytest.mark.parametrize("guess", [TRUTH * 1.3 - 0.2, TRUTH * 20 - 15, Reconstruction(*NO_SEARCH, 0.0, 1)])
+def test_what_a_search_has_left_is_clipped(guess: Any) -> None:
+    images = np.asarray(guess.images if isinstance(guess, Reconstruction) else guess)
+    clipped = fa.metrics.reconstruction(np.clip(images, 0, 1), TRUTH)
+    assert fa.metrics.reconstruction(guess, TRUTH) == pytest.approx(clipped)
 
 
 def test_membership_is_scikit_learn_s_area() -> None:
@@ -59,6 +69,12 @@ def test_membership_is_scikit_learn_s_area() -> None:
         (
             lambda: fa.metrics.reconstruction((TRUTH * 255).astype("uint8"), TRUTH),
             "guess: whole numbers up to 2.., allowed",
+        ),
+        (lambda: fa.metrics.reconstruction(TRUTH * 255, TRUTH), r"guess: values from .* to 2\d\d, allowed: samples in"),
+        (lambda: fa.metrics.reconstruction(TRUTH * 255 - 128, TRUTH), r"guess: values from -1\d\d to 1\d\d, allowed"),
+        (
+            lambda: fa.metrics.reconstruction(TRUTH * 16, TRUTH),
+            r"guess: values from .* to 1\d(\.\d)?, allowed: samples",
         ),
         (lambda: fa.metrics.reconstruction([], TRUTH), "guess has the shape"),
         (lambda: fa.metrics.reconstruction(TRUTH[0], TRUTH[0]), r"shape \[1, 8, 8\], allowed: images \[n, channels"),

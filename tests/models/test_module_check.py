@@ -92,6 +92,12 @@ def test_the_check_gives_the_global_generators_back() -> None:
     assert states == (torch.get_rng_state().tolist(), random.getstate(), repr(np.random.get_state()))
 
 
+def test_a_module_for_several_gpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = r"layer 'middle' \(DataParallel\) spreads batches over GPUs, allowed: the module inside \(\.module\)$"
+    with pytest.raises(UserError, match=said):
+        built(monkeypatch, lambda: nn.DataParallel(nn.ReLU()), lazily=False)
+
+
 def test_dropout_that_drops_nothing_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert built(monkeypatch, lambda: nn.Dropout(0.0)).init
 
