@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from fedarena.cli.version import ShowVersion
 from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.streams import open_streams
 from fedarena.core.text.printable import one_line
 
 
@@ -126,22 +127,11 @@ def _carried_out(args: argparse.Namespace) -> int:
     return code
 
 
-def _open_streams() -> None:
-    """Open the standard streams that a shell has closed, to nowhere. Worker processes inherit the descriptors."""
-    for number, (name, mode) in enumerate({"stdin": "r", "stdout": "w", "stderr": "w"}.items()):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the least number that is free: this one
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    _open_streams()
+    open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
     if threading.current_thread() is threading.main_thread():

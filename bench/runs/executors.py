@@ -21,6 +21,7 @@ from typing import Any
 
 from fedarena.core import plugin_file
 from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.streams import open_streams
 from fedarena.runs.worker_messages import end_with_parent
 
 ANSWER = 5.0
@@ -237,6 +238,7 @@ def executor(engine: str, jobs: int | None, address: str | None = None) -> Itera
     Raises:
         UserError: the cluster does not answer or cannot be started.
     """
+    open_streams()
     place = Ray(address, jobs) if engine == "ray" else _near(jobs or cores())
     try:
         yield place

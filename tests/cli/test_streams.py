@@ -58,6 +58,14 @@ def test_a_closed_stderr_is_no_error(tmp_path: Path, jobs: str, closed: str) -> 
     assert json.loads(done.stdout)["records"]
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error_in_python(tmp_path: Path, closed: str) -> None:
+    run = "fa.run('median', 'sign-flip', rounds=2, clients=4, corrupted=1, model='mlp', jobs=2, out='runs')"
+    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "import fedarena as fa; {run}" {closed}'], cwd=tmp_path)
+    assert done.returncode == 0
+    assert len([*(tmp_path / "runs/records").iterdir()]) == 4
+
+
 def in_a_shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     """A command whose streams the shell redirects."""
     command = f"{sys.executable} -m fedarena {line}"
