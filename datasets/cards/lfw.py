@@ -45,15 +45,15 @@ CARD = Card(
         (
             "attributes",
             "black, asian (east Asian), white: the race list's african, eastasian, caucasian, not known of 73 % of the "
-            "images; smile: not known of 71 %. By name, images that have it and have it not, training + testing: black "
-            "125 and 2401 + 53 and 1031; asian 40 and 2486 + 18 and 1066; white 1894 and 632 + 812 and 272; smile 1288 "
-            "and 1368 + 577 and 545",
+            "images; smile: not known of 71 %. Images that have it and that have it not, "
+            "training + testing: black 125 and 2401 + 53 and 1031; asian 40 and 2486 + 18 and 1066. White 1894 and 632 "
+            "+ 812 and 272; smile 1288 and 1368 + 577 and 545.",
         ),
         (
             "split",
-            "about 70/30 and by person: 4009 people for training, 1734 others for testing, by a fixed seed; equal "
-            "shares of every race by gender, so that `black` is as frequent in both parts (1.3 %; 4.9 % of those whose "
-            "race is known)",
+            "About 70/30 and by person: 4009 people for training, 1734 others for testing, by a fixed seed. The shares "
+            "of every race by gender are equal, so that `black` is as frequent in both parts (1.3 %; 4.9 % of those "
+            "whose race is known).",
         ),
         (
             "few people",

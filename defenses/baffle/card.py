@@ -85,8 +85,8 @@ CARD = Card(
         ("server knows", "W, every perturbation δ_k, every upload unless they are summed securely"),
         (
             "malicious server chooses",
-            "the model and the seed of the perturbations; an upload is then K directional derivatives of the "
-            "loss at any model, and at an affine one about as many of them as pixels give a sample",
+            "the model and the seed of the perturbations. An upload is then K directional derivatives of the "
+            "loss at any model, and at an affine one about as many of them as pixels give a sample.",
         ),
         (
             "client knows",
@@ -96,8 +96,8 @@ CARD = Card(
         ("eavesdropper knows", "both wires; the seed is one of the tensors on the wire, so it knows every δ_k"),
         (
             "what the adaptive form does not replay",
-            "the order of a client's samples in several local epochs, which leaves its simulation far from the update; "
-            "the rounding of activations and losses, which in float16 is most of a difference unless σ is large",
+            "The order of a client's samples in several local epochs, which leaves its simulation far from the update. "
+            "The rounding of activations and losses, which in float16 is most of a difference unless σ is large.",
         ),
     ),
     version=3,

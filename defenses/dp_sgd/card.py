@@ -75,8 +75,8 @@ GUARANTEES = (
 SMALLEST = "The noise multiplier σ = {sigma} is the smallest that reaches ε = {target} for one sample more or less"
 PROMISES = (
     (
-        "over {rounds} rounds of Poisson batches (rate q = {q}), ε for one sample of a client more or less "
-        "(add/remove) is {epsilon_add_remove_tight}, and ε for one sample exchanged (replace-one) is "
+        "over {rounds} rounds of Poisson batches (rate q = {q}), ε for one sample more or less (add/remove) "
+        "is {epsilon_add_remove_tight}, and ε for one sample exchanged (replace-one) is "
         "{epsilon_replace_one}, at δ = {delta}. Both are by Rényi accounting or by privacy loss distributions (PLD), "
         "whichever gives less.",
         "over {rounds} rounds of batches of fixed size (share q = {q}), ε for one sample of a client exchanged "

@@ -18,8 +18,8 @@ CARD = Card(
         ("up", "∂L/∂W (FedSGD) or W − W_local (FedAvg)"),
         (
             "with client momentum",
-            "up is m ← β·m + c·∂L/∂W, a mixture of rounds; attacks in paper form take m as a gradient, those in "
-            "adaptive form match m_t − β·m_t' = c·∂L/∂W if they saw the upload before, else m_t itself",
+            "up is m ← β·m + c·∂L/∂W, a mixture of rounds. Attacks in paper form take m as a gradient. Those in "
+            "adaptive form match m_t − β·m_t' = c·∂L/∂W if they saw the upload before, else m_t itself.",
         ),
         ("server knows", "W, every upload"),
         ("malicious server chooses", "the model that each client gets"),

@@ -73,8 +73,8 @@ CARD = Card(
         ("eavesdropper knows", "both wires: Ŵ, r_a and every upload, hence every gradient up to R"),
         (
             "up to R",
-            "R is a positive scaling of hidden units, which no function depends on: estimates by those who do not know "
-            "it are of the canonical form (rows of length 1), of which R is no part, and are judged in it",
+            "R is a positive scaling of hidden units, which no function depends on. Estimates by those who do not know "
+            "it are of the canonical form (rows of length 1), of which R is no part, and are judged in it.",
         ),
         ("secret-shared uploads", "pbpfl+zero-sum, pbpfl+pairwise-masks; one mask for all three: zero-sum.repeat=3"),
         (

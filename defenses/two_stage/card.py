@@ -34,7 +34,7 @@ class Options(dp_sgd.Options):
     divisor: str = option(
         "rule",
         "what divides the sum of the selected uploads; all: the round's workers n; selected: the number k that stage "
-        "two selects, whether or not stage one zeroed them; rule: as the variant says, n in paper, k in code",
+        "two selects, whether or not stage one zeroed them; rule: n in variant=paper, k in code",
         choices=("rule", "all", "selected"),
     )
     first_stage: bool | None = option(None, "run stage one; none: in variant=paper only, the code has none")

@@ -55,11 +55,11 @@ CARD = Card(
             "limits",
             "60 % colluders that push sideways and a little towards the right (bank, strike=sideways, strength=0.14, "
             "tilt=0.3, turn=0.3 or 0.5) take half of its accuracy for hundreds of rounds, with 2 server samples a "
-            "class. 20 or 40 % who are honest until two rounds are left, and then push sideways, take 7 or 14 points: "
-            "its averages and scores react after about three rounds. 60 % whose noise leans a little against the "
-            "gradient from the first round on (bank, strike=ascent, disguise=noise, strength=0.4, turn=0) take it from "
-            "63 to 49 % on digits (20 clients, 200 rounds, three seeds), 20 % of them take nothing. Attacks on some "
-            "inputs only (backdoors) were not tried.",
+            "class. With 20 or 40 % who are honest until two rounds are left, and then push sideways, it loses 7 or 14 "
+            "points: its averages and scores react after about three rounds. Noise that leans a little against the "
+            "gradient from the first round on (bank, strike=ascent, disguise=noise, strength=0.4, turn=0) was tried on "
+            "digits (20 clients, 200 rounds, three seeds). Sent by 60 %, it takes accuracy from 63 to 49 %; sent by "
+            "20 %, it takes nothing. Attacks on some inputs only (backdoors) were not tried.",
         ),
         ("privacy unit", "one sample of one client; rounds that a client sits out are not counted in its favour"),
     ),

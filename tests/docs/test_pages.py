@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from inspect import isfunction
 from pathlib import Path
 
 import pytest
 from helpers.fresh_python import run_python
-from helpers.pages import DOCS, GENERATED, PAGES, README, sentences
+from helpers.pages import DOCS, GENERATED, PAGES, README, in_pictures, on_card, sentences
 from helpers.paths import ROOT
 from helpers.scripts import load_script
 
 import fedarena as fa
+from fedarena.core import registry
+from fedarena.core.card import KINDS, Kind
 
 MOST_WORDS = 35
 
@@ -31,10 +34,29 @@ def test_links_and_pictures_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [README, *DOCS, *GENERATED], ids=lambda page: page.stem)
 def test_no_sentence_is_long(page: Path) -> None:
-    assert [sentence for sentence in sentences(page) if len(sentence.split()) > MOST_WORDS] == []
+    assert long(sentences(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_sentence_about_a_picture_is_long(page: Path) -> None:
+    assert long(in_pictures(page)) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_sentence_on_a_card_is_long(kind: Kind) -> None:
+    methods = registry.registries()[kind]
+    built_in = [name for name in methods.names() if methods.entry(name).origin == registry.BUILT_IN]
+    found = {name: long(on_card(methods.card(name))) for name in built_in}
+    assert {name: some for name, some in found.items() if some} == {}
+
+
+def long(some: Iterable[str]) -> list[str]:
+    return [sentence for sentence in some if len(sentence.split()) > MOST_WORDS]
 
 
 def test_sentences_are_found() -> None:
+    assert max(len(sentence.split()) for page in PAGES for sentence in in_pictures(page)) > MOST_WORDS // 2
+    assert max(len(sentence.split()) for sentence in on_card(registry.find("defense", "baffle"))) > MOST_WORDS // 2
     assert max(len(sentence.split()) for page in DOCS for sentence in sentences(page)) > MOST_WORDS // 2
     assert sum(1 for page in DOCS for _ in sentences(page)) > 300
 

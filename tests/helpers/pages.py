@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fedarena.core.card import Card
+from fedarena.core.options import describe_options
 from fedarena.core.torchvision_import import declare_operators
 from helpers.paths import ROOT
 
@@ -69,4 +71,24 @@ def sentences(page: Path) -> Iterator[str]:
     text = re.sub(r"^(?:    .*|\|.*|#.*|!\[.*)$", "", text, flags=re.MULTILINE)
     text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "Code", text))
     for paragraph in re.split(r"\n\s*\n|^\s*- ", text, flags=re.MULTILINE):
-        yield from filter(None, (s.strip() for s in re.split(r"(?<=[.?!])\s+(?=[A-Z(\[*])", paragraph)))
+        yield from sentences_of(paragraph)
+
+
+def in_pictures(page: Path) -> Iterator[str]:
+    """The sentences of what its pictures say to those who do not see them."""
+    for text in re.findall(r"!\[([^\]]*)\]", page.read_text(encoding="utf-8")):
+        yield from sentences_of(text)
+
+
+def on_card(card: Card) -> Iterator[str]:
+    """The sentences of all that a card says of its method itself: without the titles of papers and their authors."""
+    facts = [text for pairs in (card.facts, card.guarantees, card.verdicts) for _, text in pairs]
+    options = [option.help for option in describe_options(card.options)]
+    promises = [text for group in card.promises for text in group]
+    for text in (card.title, card.equations, card.check, *card.departures, *facts, *promises, *options):
+        yield from sentences_of(re.sub(r"`[^`]*`", "Code", text))
+
+
+def sentences_of(text: str) -> Iterator[str]:
+    """The sentences of a text, up to their full stops."""
+    yield from filter(None, (s.strip() for s in re.split(r"(?<=[.?!])\s+(?=[A-Z(\[*])", text)))

@@ -38,10 +38,10 @@ class Options:
     )
     features: str = option(
         "best",
-        "features of an update that a forest gets. margins: mean magnitudes by output and input with their ratios; "
-        "slopes: how large each layer's inputs were, relative to own batches; best: margins in the paper form, in the "
-        "adaptive form the better of the two on samples that the attacker held back; plain: all entries; code: as in "
-        "the authors' code the largest magnitudes by kernel and input",
+        "features of an update that a forest gets. `margins`: mean magnitudes by output and input with their ratios. "
+        "`slopes`: how large each layer's inputs were, relative to own batches. `best`: in the paper form margins, in "
+        "the adaptive form the better of the two on samples that the attacker held back. `plain`: all entries. "
+        "`code`: the largest magnitudes by kernel and input, as in the authors' code",
         choices=("best", "margins", "slopes", "plain", "code"),
         idle_with=("classifier", "ridge"),
     )

@@ -40,8 +40,8 @@ CARD = Card(
         ("wraps", "another rule, such as mean or median"),
         (
             "stops",
-            "a pixel trigger of 2 of 20 iid clients with θ = 8: success 72 % without it, 0 % with it, accuracy 84 % "
-            "in place of 90 %; of 4 clients on some seeds only",
+            "A pixel trigger of 2 of 20 iid clients with θ = 8: success 72 % without it, 0 % with it, accuracy 84 % "
+            "in place of 90 %. That of 4 clients is stopped on some seeds only.",
         ),
         ("needs", "θ ≤ n, and what the other rule needs"),
     ),
