@@ -92,6 +92,19 @@ def listener_of(progress: Any) -> Callable[..., None] | None:
     return progress  # type: ignore[no-any-return]
 
 
+@contextmanager
+def listening(progress: Any) -> Iterator[Callable[[float, str], None]]:
+    """What a search tells the share done and a text: the caller's function, or one bar, which is shown for True.
+
+    Raises UserError for anything else.
+    """
+    from fedarena.cli.output.reproduce import progress_line
+
+    listener = listener_of(progress)
+    with progress_line(quiet=progress is not True) as bar:
+        yield bar if listener is None else listener
+
+
 PATHS = ("data_dir", "out", "plugin", "save_transcript")
 """Options that are paths."""
 REPEATED = ("plugin", "problem")

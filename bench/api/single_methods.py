@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from fedarena.api.arguments import listener_of, named_options
+from fedarena.api.arguments import listening, named_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,31 +99,26 @@ def invert(
         model: takes inputs `[n, *input_shape]` in [0, 1]; the gradient was taken at its parameters.
         gradients: tensors or arrays, by name, or in the order of `model.parameters()`; None for a parameter
             that is not used. With local_epochs: the update, start − end.
-        input_shape: images [channels, height, width]. n_classes: outputs of the model.
-        attack: one whose goal is reconstruction (`fa.methods("attack")`), by its name, or a class. All arguments from
-            input_shape on are given by their names.
+        input_shape: images [channels, height, width]; it and all after it go by name. n_classes: outputs of the model.
+        attack: one whose goal is reconstruction (`fa.methods("attack")`), by its name, or a class.
         images: samples behind the gradient. labels: their classes [images], where the attacker knows them.
         samples: inputs `[k, *input_shape]` and classes [k] that the attacker has collected; None: it has no prior.
         loss: cross-entropy, mse or regression.
         local_epochs, lr, batch_size: how plain SGD made an update. By default it is one gradient, of one batch.
-        seed: of what the attack draws.
-        progress: True: a bar on stderr; a function in its place is called with the share done (float), and what the
-            search is doing (str). What it raises ends the search.
+        seed: of what the attack draws. progress: True: a bar on stderr; a function in its place is called with the
+            share done (float), and what the search is doing (str). What it raises ends the search.
         options: the attack's own, such as iterations=500 (`bench show NAME`).
 
     Returns:
-        The guess: `images`, `labels`, and the search's own distance `match`. Nothing is compared with the truth, as
-        `fa.metrics.reconstruction` does.
+        The guess: `images`, `labels`, and the search's own distance `match`; `fa.metrics` compares it with the truth.
 
     Raises:
         UserError: input that does not fit together, or an attack that cannot start.
     """
-    from fedarena.cli.output.reproduce import progress_line
     from fedarena.federation.foreign_gradient import guess_behind, local_work, read_upload, with_gradients
 
-    listener = listener_of(progress)
-    with with_gradients(), progress_line(quiet=progress is not True) as bar:
+    with with_gradients(), listening(progress) as told:
         work = local_work(images, loss, local_epochs, lr, batch_size)
         sent = read_upload(model, gradients, input_shape, n_classes, images, work)
         name = named_options({"attack": attack})["attack"]
-        return guess_behind(sent, name, options, (labels, samples), seed, bar if listener is None else listener)
+        return guess_behind(sent, name, options, (labels, samples), seed, told)

@@ -40,6 +40,7 @@ WHY_NAMED = {
     ("bench/models/cards/mlp_two_stage.py", "two-stage"): PAPER,
     ("bench/models/cards/distributions.py", "two-stage"): PAPER,
     ("bench/models/cards/cnn_lfw.py", "fedavg"): "the card says which run its figures were measured in",
+    ("bench/api/single_methods.py", "inverting-gradients"): "the attack where none is named",
     ("bench/contracts/baseline.py", "fedavg"): "the one place that says what defenses are measured against",
     ("bench/interop/breaching.py", "analytic"): "a type of breaching's attacks",
     ("bench/board/published.py", "fedavg"): "a key of the published file",

@@ -40,7 +40,7 @@ CARD = Card(
     facts=(
         (
             "first steps",
-            "FedAvg on lfw: 2 clients, FedSGD, batches of 32, one seed, 300 rounds. With init=default the accuracy is "
+            "fedavg on lfw: 2 clients, FedSGD, batches of 32, one seed, 300 rounds. With init=default the accuracy is "
             "the larger class's share (0.776) at lr 0.01, the paper's, and at lr 0.05. Test losses are 0.532 and "
             "0.502. With channels=16,16,32, init=kaiming and lr 0.05 accuracy is 0.793. Which is no final accuracy: "
             "the paper trains for 20,000 iterations.",
