@@ -45,9 +45,12 @@ CARD = Card(
         (
             "attributes",
             "black, asian (east Asian), white: the race list's african, eastasian, caucasian, not known of 73 % of the "
-            "images; smile: not known of 71 %. Images that have it and that have it not, "
-            "training + testing: black 125 and 2401 + 53 and 1031; asian 40 and 2486 + 18 and 1066. White 1894 and 632 "
-            "+ 812 and 272; smile 1288 and 1368 + 577 and 545.",
+            "images; smile: not known of 71 %",
+        ),
+        (
+            "images with and without, training + testing",
+            "black 125 and 2401 + 53 and 1031; asian 40 and 2486 + 18 and 1066; white 1894 and 632 + 812 and 272; "
+            "smile 1288 and 1368 + 577 and 545",
         ),
         (
             "split",

@@ -107,7 +107,7 @@ def test_the_card_has_the_counts(real: Dataset, labels: Arrays) -> None:
     facts = dict(CARD.facts)
     for name, parts in real.attributes.items():
         counts = [f"{(has == 1).sum()} and {(has == 0).sum()}" for has in parts]
-        assert f"{name} {' + '.join(counts)}" in facts["attributes"]
+        assert f"{name} {' + '.join(counts)}" in facts["images with and without, training + testing"]
     black = np.bincount(labels["person"][cut(labels).train][real.attributes["black"][0] == 1])
     assert (
         f"the {black.sum()} training images that are `black` show {(black > 0).sum()} people, {black.max()} of"
