@@ -51,7 +51,7 @@ class PadOfOwnSamples(Flat):
         return super().direction(state, *given)
 
 
-class OfTwo(FedAvg):
+class OfTwo(KeyFromUpload):
     """The server's step needs two uploads."""
 
     def direction(self, state: Any, sent: Any, ups: Any, cohort: Any, rng: Any) -> Any:
@@ -59,7 +59,43 @@ class OfTwo(FedAvg):
         return super().direction(state, sent, ups, cohort, rng)
 
 
-DISGUISES = (KeyFromUpload, KeyInside, RoundOrder, RoundPad, SamplesInside, Checksum, PadOfOwnSamples)
+class OfDifferent(KeyFromUpload):
+    """The server refuses uploads that are all alike."""
+
+    def direction(self, state: Any, sent: Any, ups: Any, cohort: Any, rng: Any) -> Any:
+        assert next(iter(ups.values())).unique(dim=0).shape[0] > 1
+        return super().direction(state, sent, ups, cohort, rng)
+
+
+class OneInClear(KeyFromUpload):
+    """One tensor stands in clear under its own name beside the pad; it is also what the reading estimates."""
+
+    shown_in: str
+
+    def client(self, down: Any, batch: Any, memory: Any, noise: Any) -> Any:
+        up, memory = super().client(down, batch, memory, noise)
+        plain, _ = FedAvg.client(self, down, batch, {}, {})
+        bias = self.task.output_bias
+        assert bias is not None
+        packed = {f"packed.{name}": t for name, t in up.items()}
+        return ({bias: plain[bias]} if self.shown_in == "upload" else {}) | packed, memory
+
+    def direction(self, state: Any, sent: Any, ups: Any, cohort: Any, rng: Any) -> Any:
+        packed = {name.removeprefix("packed."): t for name, t in ups.items() if name.startswith("packed.")}
+        return super().direction(state, sent, packed, cohort, rng)
+
+    def readings(self, threat: Any, seen: Any, victims: Any) -> Any:
+        readings = super().readings(threat, seen, victims)
+        if self.shown_in == "upload":
+            return readings
+        bias = self.task.output_bias or ""
+        return [
+            replace(r, observations=tuple(replace(o, estimate={bias: torch.ones(10)}) for o in r.observations))
+            for r in readings
+        ]
+
+
+DISGUISES = (KeyFromUpload, KeyInside, RoundOrder, RoundPad, SamplesInside, Checksum, PadOfOwnSamples, OfTwo)
 
 
 def played(made: type[Defense] | str, **schedule: Any) -> tuple[Problem, Defense, tuple[Round, ...]]:
@@ -101,6 +137,10 @@ def test_it_is_the_gradient_whatever_clients_send_in_its_place(made: type[Defens
         assert relative_error(o.simulate(x, torch.nn.functional.one_hot(y, 10).to(x)), truth) < 1e-5
 
 
+def test_a_single_participant_is_read_too() -> None:
+    assert step_of(KeyFromUpload, participation=0.25) is not None
+
+
 def test_after_local_epochs_it_is_the_update_per_step_and_rate() -> None:
     _, defense, written = played(KeyFromUpload, local_epochs=1, batch_size=8, lr=0.1)
     plain = played(FedAvg, local_epochs=1, batch_size=8, lr=0.1)
@@ -132,7 +172,12 @@ def test_it_is_left_out_where_the_defense_shows_the_same(name: str) -> None:
     assert step_of(name) is None
 
 
-@pytest.mark.parametrize("made", [ServerOnly, OfTwo])
+@pytest.mark.parametrize("shown_in", ["upload", "estimate"])
+def test_a_part_in_clear_is_not_the_whole(shown_in: str) -> None:
+    assert step_of(type("Part", (OneInClear,), {"shown_in": shown_in})) is not None
+
+
+@pytest.mark.parametrize("made", [ServerOnly, OfDifferent, "dp-fedavg"])
 def test_it_is_left_out_without_a_step_that_tells_of_one_upload(made: type[Defense]) -> None:
     assert step_of(made) is None
 
