@@ -142,7 +142,7 @@ def show(c: Comparison) -> None:
         if len(c.findings) > SHOWN:
             console.print(Text(f"… and {len(c.findings) - SHOWN} more (--markdown, --junit and --json have them)"))
     for line in (tally(c), *notes(c)[:10], *caveats(c)):
-        console.print(Text(line), soft_wrap=not sys.stdout.isatty())
+        console.print(Text(line))
 
 
 def _item(item: Item) -> dict[str, Any]:
