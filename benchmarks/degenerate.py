@@ -1,6 +1,7 @@
 """Defenses that are worth nothing, on the problems of the published boards: what rank would they have?
 
-    FEDARENA_DATA=… python benchmarks/degenerate.py [--suites NAME,…] [--seeds N,…] [--jobs N] [--out FOLDER]
+    FEDARENA_DATA=… python benchmarks/degenerate.py [--suites NAME,…] [--defenses NAME,…] [--seeds N,…]
+                                                    [--jobs N] [--out FOLDER]
 
 The defenses are those of `tests/helpers/degenerate.py`, installed as a plug-in: a constant model, a server that ignores
 its clients, one upload kept of all, noise that hides nothing, random labels, signs of gradients, public numbers added
@@ -37,7 +38,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from helpers.degenerate import CLASSES, installed  # noqa: E402
 
-DEFENSES = [BASELINE, *CLASSES]
 PUBLISHED = {"smoke": "baseline"}
 """Suite → the folder of its board, where that has another name."""
 POISONED = {
@@ -58,6 +58,7 @@ AXES = ("utility", "integrity", "privacy")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suites", default=",".join(READ), help=f"published suites (default: {','.join(READ)})")
+    parser.add_argument("--defenses", default=",".join(CLASSES), help="degenerate defenses (default: all)")
     parser.add_argument("--seeds", help="seeds (default: the suite's)")
     parser.add_argument("--jobs", default="2", help="processes at once (default: 2)")
     parser.add_argument("--out", type=Path, help="records go here")
@@ -70,16 +71,16 @@ def main() -> int:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
         with installed(Path(temporary) / "package"):
             for name in args.suites.split(","):
-                broken += measured(name, folder, flags)
+                broken += measured(name, args.defenses.split(","), folder, flags)
     for line in broken:
         print(f"does not hold: {line}")
     return 1 if broken else 0
 
 
-def measured(name: str, folder: Path, flags: Sequence[str]) -> list[str]:
-    """Measure the degenerate defenses on a suite's problems, print their table, and say where the law is broken."""
+def measured(name: str, defenses: Sequence[str], folder: Path, flags: Sequence[str]) -> list[str]:
+    """Measure degenerate defenses on a suite's problems, print their table, and say where the law is broken."""
     path, out = folder / f"degenerate-{name}.toml", folder / name
-    path.write_text(suite_of(name))
+    path.write_text(suite_of(name, [BASELINE, *defenses]))
     if bench(["suite", "run", str(path), "--out", str(out), "--quiet", *flags]):
         raise SystemExit(f"the suite {path} did not run")
     here = {row.defense: row for row in rank_defenses(load_board(out))}
@@ -87,10 +88,10 @@ def measured(name: str, folder: Path, flags: Sequence[str]) -> list[str]:
     sound = [row for row in published.values() if row.rank and levels(row) > levels(published[BASELINE])]
     print(f"\n{name}: sound are {', '.join(row.defense for row in sound) or 'none'}\n")
     print(line(["defense", *AXES, "rank"]), line(["---"] * 5), sep="\n")
-    for row in (here[d] for d in DEFENSES):
+    for row in (here[d] for d in (BASELINE, *defenses)):
         where = row.rank.text if row.rank else row.unranked.split(" (")[0]
         print(line([row.defense, *(f"{row.score(axis).level:.2f}" for axis in AXES), where]), flush=True)
-    return [f"{name}: {d} {why}" for d in CLASSES for why in above(here[d], sound)]
+    return [f"{name}: {d} {why}" for d in defenses for why in above(here[d], sound)]
 
 
 def above(row: RankingRow, sound: Sequence[RankingRow]) -> list[str]:
@@ -105,20 +106,20 @@ def levels(row: RankingRow) -> list[float]:
     return sorted(round(row.score(axis).level, 3) for axis in AXES)
 
 
-def suite_of(name: str) -> str:
-    """The suite's problems and options, with the degenerate defenses in place of its own."""
+def suite_of(name: str, defenses: Sequence[str]) -> str:
+    """The suite's problems and options, with other defenses in place of its own."""
     absent = rf"(?ms)^\[(methods|training)\.(?!sign-flip\]|gradient-ascent\]|{READ[name]}\]|{POOLED}\]).*?(?=^\[|\Z)"
     text = re.sub(absent, "", load(name).text.split("[[matrix]]")[0])
     for problem in POISONED[name]:
-        text += matrix(problem, ["sign-flip", "gradient-ascent"])
-        text += matrix(problem, ["last-layer-label"], 'parties = ["server"]')
-    text += matrix("upload", [READ[name], "last-layer-label"], 'parties = ["server"]')
-    return text + matrix(MEMBERS[name], [POOLED], 'parties = ["server"]')
+        text += matrix(problem, defenses, ["sign-flip", "gradient-ascent"])
+        text += matrix(problem, defenses, ["last-layer-label"], 'parties = ["server"]')
+    text += matrix("upload", defenses, [READ[name], "last-layer-label"], 'parties = ["server"]')
+    return text + matrix(MEMBERS[name], defenses, [POOLED], 'parties = ["server"]')
 
 
-def matrix(problem: str, attacks: Sequence[str], more: str = "") -> str:
-    defenses = json.dumps(DEFENSES)
-    return f'[[matrix]]\nproblem = "{problem}"\ndefenses = {defenses}\nattacks = {json.dumps(attacks)}\n{more}\n'
+def matrix(problem: str, defenses: Sequence[str], attacks: Sequence[str], more: str = "") -> str:
+    cells = f"defenses = {json.dumps(defenses)}\nattacks = {json.dumps(attacks)}"
+    return f'[[matrix]]\nproblem = "{problem}"\n{cells}\n{more}\n'
 
 
 def line(parts: Sequence[str]) -> str:
