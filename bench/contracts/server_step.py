@@ -8,8 +8,8 @@ pad whose key stands in the message, is then gone:
 
 The reading is left out where it shows nothing more than another one: where g is a multiple of the upload itself or of
 an estimate that the defense gives, or a linear map of fewer numbers than the model has, as of a sketch. It is left out,
-too, where the step does not depend on the upload, is mostly what the server draws, or sums securely; and with client
-momentum, whose steps hold the gradients of earlier rounds.
+too, where the step does not depend on the upload, is mostly what the server draws, or sums securely. With client
+momentum g holds the gradients of earlier rounds, too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def readings(
         seen, victims: see `Defense.readings`.
         declared: the defense's readings.
     """
-    if threat.party != "server" or threat.form != "adaptive" or defense.task.schedule.client_momentum:
+    if threat.party != "server" or threat.form != "adaptive":
         return []
     alone = copy.copy(defense)
     alone.rule = None

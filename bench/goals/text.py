@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from fedarena.contracts import server_step
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Reading
@@ -86,11 +87,16 @@ def given_of_readings(
     why = [attack.unreadable(r.observations[0]) for r in readings]
     if all(why):
         return NotApplicable("; ".join(dict.fromkeys(why)))
-    lines = [f"{r.name}: {target_of(r.observations[0].target)}" for r in readings]
+    lines = [f"{r.name}: {target_of(r.observations[0].target)}{_matched(r)}" for r in readings]
     lines.append(f"({FORM_MEANING[transcript.threat.form]})")
     lines += ["and the victims' labels"] if attack.needs_labels else []
     lines += [f"and samples of its own, from {owned}"] if attack.needs_population else []
     return "\n".join([*lines, *([line] if (line := more(readings)) else [])])
+
+
+def _matched(reading: Reading) -> str:
+    """How attacks match a reading that does not go through the client step in the adaptive form."""
+    return ", matched with the plain gradient" if reading.name == server_step.NAME else ""
 
 
 def target_of(target: Mapping[str, Tensor]) -> str:

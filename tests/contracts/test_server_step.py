@@ -141,6 +141,12 @@ def test_a_single_participant_is_read_too() -> None:
     assert step_of(KeyFromUpload, participation=0.25) is not None
 
 
+@pytest.mark.parametrize("disguised", [True, False])
+def test_momenta_are_read_where_they_are_disguised(disguised: bool) -> None:
+    made: type[Defense] = type("Momenta", (KeyFromUpload,), {"no_momentum": ""}) if disguised else FedAvg
+    assert (step_of(made, client_optimizer="momentum") is not None) == disguised
+
+
 def test_after_local_epochs_it_is_the_update_per_step_and_rate() -> None:
     _, defense, written = played(KeyFromUpload, local_epochs=1, batch_size=8, lr=0.1)
     plain = played(FedAvg, local_epochs=1, batch_size=8, lr=0.1)
