@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -59,7 +63,42 @@ def rule(factor: float) -> type:
     return Rule
 
 
+def from_text(code: str, **given: Any) -> Callable[..., Any]:
+    """A function of a session: its global variables are those of the text."""
+    session: dict[str, Any] = {"__name__": "__main__", "net": net, **given}
+    exec(code, session)
+    made: Callable[..., Any] = session["made"]
+    return made
+
+
+BY_LOOP = "made = lambda input_shape, n_classes: net(width)"
+BY_HELPER = "def helper(x):\n    return {} * x\ndef made(x, f):\n    return [helper(one) for one in x]"
+
+
+class Holding(nn.Module):
+    """A module with an attribute."""
+
+    def __init__(self, held: Any) -> None:
+        super().__init__()
+        self.layer, self.held = nn.Linear(8, 2), held
+
+
+def nested(depth: int) -> Any:
+    """Lists that hold the same list twice."""
+    return [nested(depth - 1)] * 2 if depth else [1]
+
+
 DIFFERENT = {
+    "global variables": (from_text(BY_LOOP, width=4), from_text(BY_LOOP, width=8)),
+    "helpers": (from_text(BY_HELPER.format(2)), from_text(BY_HELPER.format(3))),
+    "functions of torch": (Holding(torch.relu), Holding(torch.tanh)),
+    "arrays": (Holding(np.arange(3)), Holding(np.arange(1, 4))),
+    "numbers of numpy": (Holding(np.float32(1)), Holding(np.float32(2))),
+    "ranges": (Holding(range(2)), Holding(range(3))),
+    "types": (Holding(torch.float32), Holding(torch.float64)),
+    "paths": (Holding(Path("a")), Holding(Path("b"))),
+    "halves": (Holding(torch.zeros(2, dtype=torch.bfloat16)), Holding(torch.ones(2, dtype=torch.bfloat16))),
+    "sparse": (Holding(torch.eye(2).to_sparse()), Holding(2 * torch.eye(2).to_sparse())),
     "widths": (net(4), net(5)),
     "biases": (net(4), net(4, bias=False)),
     "forward steps": (own(), own(negative=True)),
@@ -77,9 +116,29 @@ def test_different_objects_have_different_numbers(one: Any, other: Any) -> None:
     assert fingerprint(one) != fingerprint(other)
 
 
-@pytest.mark.parametrize("make", [net, own, partial(within, 3), partial(rule, 2.0)])
+REPEATED: dict[str, Callable[[], Any]] = {
+    "net": net,
+    "own": own,
+    "within": partial(within, 3),
+    "rule": partial(rule, 2.0),
+    "loop": partial(from_text, BY_LOOP, width=4),
+    "lock": lambda: Holding(threading.Lock()),
+    "logger": lambda: Holding(logging.getLogger("a")),
+    "generator": lambda: Holding(one for one in ()),
+    "lazy": lambda: nn.LazyLinear(3),
+    "meta": lambda: Holding(torch.zeros(2, device="meta")),
+    "functions": lambda: Holding({net, own}),
+}
+
+
+@pytest.mark.parametrize("make", REPEATED.values(), ids=REPEATED)
 def test_the_same_made_again_has_the_same_number(make: Callable[[], Any]) -> None:
     assert fingerprint(make()) == fingerprint(make()) >= 1
+
+
+def test_shared_parts_are_described_once() -> None:
+    """Once a path they would be 2^60."""
+    assert fingerprint(Holding(nested(60))) != fingerprint(Holding(nested(59)))
 
 
 def test_another_process_finds_the_same() -> None:
