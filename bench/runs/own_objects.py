@@ -51,7 +51,10 @@ def name_of(option: str, given: Any) -> str:
     Raises:
         UserError: an object that is none of these, or a name that another method has.
     """
-    card = given if isinstance(given, Card) else _card(option, given)
+    try:
+        card = given if isinstance(given, Card) else _card(option, given)
+    except ValueError as error:  # a name that no method may have
+        raise UserError(f"option '{option}' is {type_of(given)}: {error}") from None
     make_known(card)
     return card.name
 
@@ -77,7 +80,8 @@ def _card(option: str, given: Any) -> Card:
         return card_of_class(given)
     if option == "dataset" and (isinstance(given, Dataset) or (isinstance(given, tuple) and len(given) == 2)):
         made = given if isinstance(given, Dataset) else _dataset(*given)
-        return Card(name=made.name, kind="dataset", title="Arrays of this session", target=lambda data_dir=None: made)
+        title, version = "Arrays of this session", fingerprint(vars(made))
+        return Card(name=made.name, kind="dataset", title=title, target=lambda data_dir=None: made, version=version)
     if option == "model" and isinstance(given, nn.Module):
         return _model(type(given).__name__, lambda input_shape, n_classes: deepcopy(given), fingerprint(given))
     if option == "model" and callable(given) and not isinstance(given, type):
@@ -173,7 +177,8 @@ def _dataset(x: Numbers, y: Numbers) -> Dataset:
 
 def _kebab(name: str) -> str:
     """MyRule → my-rule."""
-    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-")
+    words = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).lower()).strip("-")
+    return words or "unnamed"  # it has no letter that a name may have
 
 
 def _title(given: type) -> str:

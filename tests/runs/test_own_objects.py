@@ -20,6 +20,7 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.tensors import scale
+from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.runs.own_objects import name_of
 
@@ -142,6 +143,23 @@ def test_another_model_of_the_same_class_has_records_of_its_own(tmp_path: Path) 
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, width), nn.Linear(width, 10))
         fa.run("fedavg", "last-layer-label", model=model, rounds=2, party="server", form="paper", out=tmp_path)
     assert len([r for r in fa.read_records(tmp_path) if r["attack"]]) == 2
+
+
+def test_other_arrays_of_the_same_name_have_records_of_their_own(tmp_path: Path) -> None:
+    x, y = rows()
+    for shift in (0.0, 0.1, 0.0):
+        parts: dict[str, Any] = {"x_train": x * 0.9 + shift, "y_train": y, "x_test": x[:9], "y_test": y[:9]}
+        data = Dataset(name="mine", scale=1.0, n_classes=3, provenance=Provenance("a test"), **parts)
+        fa.run("fedavg", "last-layer-label", dataset=data, **SHORT, party="server", form="paper", out=tmp_path)
+    assert len([r for r in fa.read_records(tmp_path) if r["attack"]]) == 2
+
+
+def test_a_name_without_latin_letters_is_no_obstacle() -> None:
+    assert name_of("defense", type("模型", (MyMedian,), {})) == "unnamed"
+    parts: dict[str, Any] = {"x_train": X, "y_train": Y, "x_test": X, "y_test": Y}
+    data = Dataset(name="My Data", scale=1.0, n_classes=3, provenance=Provenance("a test"), **parts)
+    with pytest.raises(fa.UserError, match="name is 'My Data', allowed"):
+        name_of("dataset", data)
 
 
 def test_a_blind_attack_on_members_is_at_chance() -> None:
