@@ -127,6 +127,14 @@ class Defense(Observable):
             except UserError as error:
                 raise UserError(f"{error} (see --clients, --assumed-corrupted, --participation)") from None
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """A class with a `client` of its own runs that: faster forms that it inherits are another protocol's."""
+        super().__init_subclass__(**given)
+        if "client" in vars(cls):
+            for form in ("clients", "client_low_memory"):
+                if form not in vars(cls):
+                    setattr(cls, form, getattr(Defense, form))
+
     sums: ClassVar[bool] = False
     """Whether the server needs the weighted mean of the uploads alone, so that they may be summed securely."""
 

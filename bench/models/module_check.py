@@ -24,7 +24,7 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
     """Refuse a module that cannot be trained, as `require_pure`, and one whose outputs are not [n, outputs].
 
     Raises:
-        UnusableLayer: such a module, one without parameters, or one for several GPUs.
+        UnusableLayer: such a module, one without parameters or with shared ones, or one for several GPUs.
     """
     if next(module.parameters(), None) is None:
         raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
@@ -33,6 +33,10 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
             raise UnusableLayer(
                 f"{called(name, layer)} spreads batches over GPUs, allowed: the module inside (.module)"
             )
+    once = {id(p): name for name, p in module.named_parameters()}
+    for name, p in module.named_parameters(remove_duplicate=False):
+        if once[id(p)] != name:
+            raise UnusableLayer(f"parameter {once[id(p)]} is also {name}, allowed: a name for each")
     if frozen := [name for name, p in module.named_parameters() if not p.requires_grad]:
         raise UnusableLayer(
             f"{called('', module)} has parameters without a gradient ({', '.join(frozen)}), allowed: parameters that "

@@ -125,6 +125,7 @@ PARTS: Mapping[type, Callable[[Any], Any]] = {
     MethodType: lambda method: (method.__func__, method.__self__),
     staticmethod: lambda method: (method.__func__,),
     classmethod: lambda method: (method.__func__,),
+    property: lambda given: (given.fget, given.fset),
     partial: lambda given: (given.func, given.args, given.keywords),
     dict: lambda given: [part for name in sorted(given, key=_shown) for part in (_shown(name), given[name])],
     list: lambda given: (len(given), *given),

@@ -22,7 +22,6 @@ from torch import Tensor
 
 from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
-from fedarena.contracts.defense import Defense
 from fedarena.contracts.goal_names import GoalName
 from fedarena.contracts.inference import GradientEstimate, Inference, Labels, Progress, Reconstruction, Scores, Watch
 from fedarena.contracts.observation import Observation
@@ -72,7 +71,6 @@ def defense(name: str, title: str = "", **card: Any) -> Decorator:
     """
 
     class Short(_Short, FedAvg):
-        clients = Defense.clients
         undisclosed = "draw the noise that the function gets, and the server takes the mean of what they send"
 
         def draw(self, rng: Rng) -> Tensors:

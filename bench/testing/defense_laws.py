@@ -84,7 +84,7 @@ def clients_are_client(method: Method) -> None:
             for what, a, b in (("upload", row(ups, c), up), ("memory", fast[c], plain[c])):
                 away = difference(a, b)
                 figure = f"in round {t} the {what} of client {c} differs by {away:.3g} of its size, allowed: {NEAR:g}"
-                require(away <= NEAR, figure, "write `clients = Defense.clients` into the class, which runs `client`")
+                require(away <= NEAR, figure, "leave `clients` out of the class, which then runs `client`")
 
 
 @law("defense")

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, shaped, weighted_mean
@@ -45,7 +45,6 @@ class DPRSA(FedAvg):
     no_momentum = "its clients send signs, and keep a model of their own between rounds"
     dropout = False
     sums = False
-    clients = Defense.clients
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         if rule is not None:

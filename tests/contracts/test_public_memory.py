@@ -28,7 +28,6 @@ SERVER = Threat("server", "adaptive")
 class Remembering(FedAvg):
     """Clients remember the number of the round, the length of their last upload, or both."""
 
-    clients = Defense.clients
     kept: tuple[str, ...] = ()
 
     def client(self, down: Any, batch: Any, memory: Any, noise: Any) -> Any:

@@ -158,6 +158,8 @@ class Noisy(Plain):
 class TwoForms(FedAvg):
     """`client` is halved, and FedAvg's faster form is not."""
 
+    clients = FedAvg.clients
+
     def client(self, down, batch, memory, noise):
         up, memory = super().client(down, batch, memory, noise)
         return scale(0.5, up), memory

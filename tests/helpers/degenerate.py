@@ -30,8 +30,6 @@ from helpers.disguises import Checksum, KeyFromUpload, KeyInside, RoundOrder, Ro
 class SendingZeros(FedAvg):
     """Clients send zeros, and the server never moves."""
 
-    clients = Defense.clients
-
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         return {name: torch.zeros_like(t) for name, t in down.items()}, memory
 
@@ -70,8 +68,6 @@ class Dropping(FedAvg):
 
 class TinyNoise(FedAvg):
     """Clients add noise that hides nothing, N(0, 0.001²), and promise nothing."""
-
-    clients = Defense.clients
 
     def draw(self, rng: Rng) -> Tensors:
         generator = rng.torch()
@@ -192,8 +188,6 @@ class SilentWhenFew(FedAvg):
 class FewAndLabels(SilentWhenFew):
     """As `SilentWhenFew`; clients of larger federations leave out the output layer, from which labels are read."""
 
-    clients = Defense.clients
-
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         up, memory = super().client(down, batch, memory, noise)
         return {name: torch.zeros_like(t) if name in self.left_out() else t for name, t in up.items()}, memory
@@ -211,8 +205,6 @@ class FewAndLabels(SilentWhenFew):
 
 class RandomLabels(FedAvg):
     """Clients train on labels that are drawn by chance."""
-
-    clients = Defense.clients
 
     def draw(self, rng: Rng) -> Tensors:
         labels = torch.randint(self.task.n_classes, (self.task.schedule.batch_size,), generator=rng.torch())
@@ -254,8 +246,6 @@ class Disguised(FedAvg):
 
 class OneBit(FedAvg):
     """Clients send the signs of their gradients, at a thousandth."""
-
-    clients = Defense.clients
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         up, memory = super().client(down, batch, memory, {})

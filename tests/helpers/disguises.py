@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, shaped, stack
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -19,8 +19,6 @@ from fedarena.problem.task import Batch, Task
 
 class Flat(FedAvg):
     """FedAvg whose clients send their upload, and whose server reads it, through functions of vectors."""
-
-    clients = Defense.clients
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         up, _ = super().client(down, batch, {}, {})
@@ -109,8 +107,6 @@ class KeyFromUpload(Flat):
 
 class SamplesInside(FedAvg):
     """Clients send their images and labels in clear, where numbers of a gradient are expected."""
-
-    clients = Defense.clients
 
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         x, y = batch.with_targets(self.task.n_classes).images()

@@ -83,6 +83,21 @@ def test_a_protocol_is_a_class_and_acts() -> None:
     assert beside["utility"]["clean_curve"] == plain[0]["utility"]["clean_curve"]
 
 
+class Nothing(FedAvg):
+    """It has a client step of its own, and says nothing of faster forms."""
+
+    def client(self, down: Any, batch: Any, memory: Any, noise: Any) -> Any:
+        up, memory = super().client(down, batch, memory, noise)
+        return scale(0.0, up), memory
+
+
+def test_a_client_step_of_ones_own_is_what_runs() -> None:
+    made = fa.run(Nothing, "last-layer-label", party="server", **SHORT, jobs=1)
+    curves = {r["defense"]: r["utility"]["clean_curve"] for r in made}
+    assert len({point[1] for point in curves["nothing"]}) == 1, "the model never moves"
+    assert curves["nothing"] != curves["fedavg"]
+
+
 def test_a_class_that_changed_under_its_name_is_the_new_one() -> None:
     first = name_of("attack", Blind)
     assert registry.find("attack", first).load() is Blind
@@ -212,6 +227,11 @@ def test_other_objects_are_refused(given: dict[str, Any], said: str) -> None:
         fa.run(**{"defense": "fedavg", "attack": "dlg", **given})
 
 
+def twice(layer: nn.Module) -> nn.Module:
+    """A module that has the layer in two places."""
+    return nn.Sequential(nn.Flatten(), layer, layer, nn.Linear(64, 10))
+
+
 class Silent(nn.Linear):
     def forward(self, x: Any) -> None:
         return None
@@ -227,6 +247,7 @@ class Silent(nn.Linear):
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), r"a tensor \[2, 4\] .* allowed: a tensor \[2, 10\]"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double(), "of float64, allowed: float32"),
         (nn.Flatten(), "has no parameters"),
+        (twice(nn.Linear(64, 64)), "parameter 1.weight is also 2.weight, allowed: a name for each"),
         (Silent(64, 10), r"makes None of inputs \[2, 1, 8, 8\]"),
         (lambda input_shape, n_classes: None, "function made None, allowed: an nn.Module"),
         (lambda input_shape, n_classes: nn.Linear, "function made a class, allowed: an nn.Module"),

@@ -17,7 +17,6 @@ from torch import Tensor
 
 import fedarena as fa
 from fedarena.contracts.aggregator import Aggregate, Aggregator
-from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
@@ -53,8 +52,6 @@ class HalfWay(Aggregator):
 
 
 class Quarters(FedAvg):
-    clients = Defense.clients
-
     def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
         up, memory = super().client(down, batch, memory, noise)
         return scale(0.25, up), memory
@@ -285,8 +282,6 @@ def sends_nothing(upload: Tensor) -> None:
 
 class UploadAlone(FedAvg):
     """A defense whose client returns no memory."""
-
-    clients = Defense.clients
 
     def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
         return super().client(down, batch, memory, noise)[0]

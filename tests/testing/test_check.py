@@ -19,7 +19,6 @@ from torch import nn
 import fedarena as fa
 from fedarena.cli import main
 from fedarena.contracts.aggregator import Aggregate, Aggregator
-from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
@@ -124,8 +123,6 @@ class WithoutCall(Aggregator):
 
 
 class WithoutMemory(FedAvg):
-    clients = Defense.clients
-
     def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
         return super().client(down, batch, memory, noise)[0]
 
@@ -188,8 +185,6 @@ class FixedInputs(Architecture):
 
 
 class Double(FedAvg):
-    clients = Defense.clients
-
     def client(self, down, batch, memory, noise):  # type: ignore[no-untyped-def]
         up, memory = super().client(down, batch, memory, noise)
         return {name: t.double() for name, t in up.items()}, memory

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import torch
 
-from fedarena.contracts.defense import Defense
 from fedarena.core.card import Card
 from fedarena.core.options import option
 from fedarena.defenses.fedavg.protocol import FedAvg
@@ -29,8 +28,6 @@ class Noisy(FedAvg):
         """ONE client; pure. An adaptive attacker runs this too, but without the noise, which it does not know."""
         up, memory = super().client(down, batch, memory, {})
         return {name: t + self.options.sigma * noise[name] if noise else t for name, t in up.items()}, memory
-
-    clients = Defense.clients  # FedAvg's faster form knows nothing of noise; the harness's own runs `client`
 
 
 CARD = Card(
