@@ -52,8 +52,8 @@ def spec(
 
 
 def challenge(attack: str, *args: Any, **kwargs: Any) -> Challenge:
-    """The challenge of its only reading."""
-    (one,) = prepare(spec(attack, *args, **kwargs))
+    """The challenge of the reading that the defense declares; that of the server's step comes after it."""
+    one, *_ = prepare(spec(attack, *args, **kwargs))
     assert isinstance(one, OpenRecord), one.record["reason"]
     return one.challenge
 
