@@ -227,9 +227,9 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
         _made[short.key] = made
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
         own = function.__module__ == "__main__"  # of a session; a plug-in file's are found by its syntax tree
-        about.setdefault("version", fingerprint(function) if own else 1)
+        version = about["version"] if "version" in about else fingerprint(function) if own else 1
         try:
-            card = Card(**{**about, "title": title}, kind=kind, target=made)
+            card = Card(**{**about, "title": title, "version": version}, kind=kind, target=made)
         except (TypeError, ValueError) as error:
             raise UserError(f"{kind} {about['name']}: {error}") from None
         if own:

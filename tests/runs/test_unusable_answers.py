@@ -37,16 +37,12 @@ class Bare(Aggregator):
 
 
 class Renamed(FedAvg):
-    clients = Defense.clients
-
     def client(self, down, batch, memory, noise):
         up, memory = super().client(down, batch, memory, noise)
         return {name[1:]: t for name, t in up.items()}, memory
 
 
 class Flat(FedAvg):
-    clients = Defense.clients
-
     def client(self, down, batch, memory, noise):
         up, memory = super().client(down, batch, memory, noise)
         return {name: t.flatten() for name, t in up.items()}, memory
@@ -62,8 +58,6 @@ class Ragged(Flat):
 
 
 class Double(FedAvg):
-    clients = Defense.clients
-
     def client(self, down, batch, memory, noise):
         up, memory = super().client(down, batch, memory, noise)
         return {name: t.double() for name, t in up.items()}, memory
