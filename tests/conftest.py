@@ -24,7 +24,7 @@ from helpers.paths import ROOT
 from helpers.plugin_files import forgotten
 
 from fedarena.cli import main
-from fedarena.core import registry
+from fedarena.core.method_caches import forget_methods
 from fedarena.core.text import figures
 from fedarena.goals import clean_run
 from fedarena.goals.metrics import image_classifier
@@ -159,7 +159,7 @@ def bench_with_plugin(
     """The command `bench` in this process, where the plug-in of tests/plugin is installed for the time of a test."""
     monkeypatch.syspath_prepend(str(plugin))
     monkeypatch.chdir(tmp_path)
-    registry.registries.cache_clear()
+    forget_methods()
 
     def call(*args: str) -> subprocess.CompletedProcess[str]:
         capsys.readouterr()
@@ -168,6 +168,6 @@ def bench_with_plugin(
         return subprocess.CompletedProcess(args, code, printed.out, printed.err)
 
     yield call
-    registry.registries.cache_clear()
+    forget_methods()
     for name in [name for name in sys.modules if name.split(".")[0] == "arena_toys"]:
         del sys.modules[name]

@@ -74,11 +74,10 @@ def read_args(words: Sequence[str]) -> argparse.Namespace:
     if unknown:
         prog, flags = _flags(top, words)
         raise UserError(f"unrecognized arguments: {' '.join(unknown)}{_near(unknown[0], flags)} (see `{prog} --help`)")
-    if getattr(args, "plugin", None):
-        from fedarena.core import plugin_file, registry
+    if "plugin" in args:
+        from fedarena.core import plugin_file
 
-        plugin_file.use(args.plugin)
-        registry.registries.cache_clear()
+        plugin_file.use(args.plugin or ())
     return args
 
 

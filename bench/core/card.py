@@ -41,6 +41,8 @@ FUNCTIONS: Mapping[Kind, tuple[str, ...]] = {
 """Kind → what an implementation takes that is a function."""
 
 NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+NONE = "none"
+"""What records have in the place of a method's name where there is no method."""
 FROM_LIBRARY = re.compile(r"[a-z0-9]+:[A-Za-z_][\w.]*")
 """LIBRARY:CLASS, the name of a class of another library (`fedarena.core.registry`)."""
 
@@ -106,6 +108,8 @@ class Card:
             raise ValueError(f"kind is {self.kind!r}, allowed: {', '.join(KINDS)}")
         if not NAME.fullmatch(self.name) and not FROM_LIBRARY.fullmatch(self.name):
             raise ValueError(f"name is {self.name!r}, allowed: lower-case words joined by hyphens")
+        if self.name == NONE:
+            raise ValueError(f"name is {NONE!r}, which means that there is no method, allowed: another one")
         for alias in self.aliases:
             if not NAME.fullmatch(alias):
                 raise ValueError(f"an alias is {alias!r}, allowed: lower-case words joined by hyphens")

@@ -13,11 +13,11 @@ import typing
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import Field, field, fields, make_dataclass
-from functools import cache
 from typing import Any
 
 from fedarena.core.card import Card, import_card
 from fedarena.core.errors import UserError
+from fedarena.core.method_caches import method_cache, on_change
 from fedarena.core.options import Needs, scalar
 from fedarena.core.process_template import module_path
 
@@ -26,11 +26,12 @@ Rebuild = typing.Callable[[str, dict[str, Any]], Any]
 
 _read: dict[tuple[str, str], dict[str, Any]] = {}
 """(where modules are looked for, target) → the card as plain data, of all modules that were imported for a card."""
+on_change(_read.clear)
 
 SCALARS = {kind.__name__: kind for kind in (int, float, str, bool)}
 
 
-@cache
+@method_cache
 def read(target: str, where: str, rebuild: Rebuild) -> Card:
     """The card. Its target cannot be loaded here, and its options are a class of the same fields.
 

@@ -9,21 +9,26 @@ worker processes know them, too.
 from __future__ import annotations
 
 import ast
+import importlib
 import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 
 from fedarena.core.card import KINDS
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.method_caches import forget_methods
 
 VARIABLE = "FEDARENA_PLUGINS"
 """The variable with the absolute paths, separated as those of PATH."""
+
+_read: dict[Path, tuple[bytes, tuple[Claim, ...]]] = {}
+"""Files that this process has read → their contents, and their cards."""
 
 DECORATORS = {"rule": "aggregator", "defense": "defense", "poisoning": "attack", "privacy_attack": "attack"}
 """Decorators that make a card of a function → the kind of the card."""
@@ -45,8 +50,13 @@ class Claim:
 
 
 def use(paths: Sequence[str]) -> None:
-    """Make the methods of these files known, here and in processes that this one starts. Raises UserError."""
-    known = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+    """Make the methods of these files known, here and in processes that this one starts.
+
+    Raises:
+        UserError: a file that cannot be read or imported, or has no card.
+    """
+    renew()
+    known = _paths()
     for path in paths:
         place = Path(path).resolve()
         if not place.is_file():
@@ -55,20 +65,60 @@ def use(paths: Sequence[str]) -> None:
             raise UserError(f"option 'plugin' is {path}, allowed: a path without '{os.pathsep}'")
         claims_of(place)
         known.append(str(place))
-    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(known))
+    if (value := os.pathsep.join(dict.fromkeys(known))) != os.environ.get(VARIABLE, ""):
+        os.environ[VARIABLE] = value
+        forget_methods()
+
+
+def renew() -> None:
+    """Forget the files that changed since they were read, so that they are read again; those that are gone for good."""
+    if changed := [place for place, (text, _) in _read.items() if _text(place) != text]:
+        for place in changed:
+            _forget(place)
+        os.environ[VARIABLE] = os.pathsep.join(path for path in _paths() if Path(path).is_file())
+        forget_methods()
+
+
+def in_use() -> tuple[tuple[str, bytes | None], ...]:
+    """The paths of the files that are in use, with what they contain."""
+    return tuple((path, _text(Path(path))) for path in _paths())
+
+
+def _paths() -> list[str]:
+    return [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+
+
+def _text(place: Path) -> bytes | None:
+    """What a file contains; None where it cannot be read."""
+    try:
+        return place.read_bytes()
+    except OSError:
+        return None
+
+
+def _forget(place: Path) -> None:
+    """Forget what was read of a file, and its module."""
+    del _read[place]
+    if getattr(sys.modules.get(place.stem), "__file__", None) == str(place):
+        del sys.modules[place.stem]
+    with suppress(OSError):  # Python takes compiled code for new if size and second of the file are the same
+        Path(cache_from_source(str(place))).unlink()
+    importlib.invalidate_caches()
 
 
 def claims() -> Iterator[Claim]:
     """The cards of all files that are in use. Raises UserError."""
-    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+    for path in _paths():
         yield from claims_of(Path(path))
 
 
-@cache
 def claims_of(path: Path) -> tuple[Claim, ...]:
-    """The cards of a file, which can be imported from now on. Raises UserError."""
+    """The cards of a file as it was first read, which can be imported from now on. Raises UserError."""
+    if path in _read:
+        return _read[path][1]
     try:
-        tree = ast.parse(path.read_bytes(), str(path))
+        text = path.read_bytes()
+        tree = ast.parse(text, str(path))
     except (SyntaxError, ValueError) as error:
         number = getattr(error, "lineno", None)  # none where the file is no text
         line = "" if number is None else f", line {number}"
@@ -87,6 +137,7 @@ def claims_of(path: Path) -> tuple[Claim, ...]:
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     _require_own_name(path)
+    _read[path] = text, found
     return found
 
 

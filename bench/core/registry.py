@@ -29,6 +29,7 @@ from fedarena.core import foreign_card, plugin_file
 from fedarena.core.card import KINDS, Card, Kind, import_card, import_target
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.method_caches import forget_methods, method_cache
 from fedarena.core.request_loop import is_fresh
 
 BUILT_IN = "fedarena"
@@ -109,7 +110,7 @@ def hold(card: Card) -> None:
     for kind in beside(card.kind):
         _held.pop((kind, card.name), None)
     _held[card.kind, card.name] = Held(card.name, "an object", SESSION, card)
-    registries.cache_clear()
+    forget_methods()
 
 
 def free_name(kind: Kind, name: str) -> str:
@@ -143,13 +144,13 @@ def lent(card: Card) -> Iterator[None]:
     """Within the block the card is one of this session's, whoever else claims its name."""
     key, before = (card.kind, card.name), dict(_held)
     _held[key] = Held(card.name, "an object", SESSION, card)
-    registries.cache_clear()
+    forget_methods()
     try:
         yield
     finally:
         _held.clear()
         _held.update(before)
-        registries.cache_clear()
+        forget_methods()
 
 
 class Registry:
@@ -242,9 +243,9 @@ def build(plugins: Plugins = installed_plugins) -> Mapping[Kind, Registry]:
     }
 
 
-@cache
+@method_cache
 def registries() -> Mapping[Kind, Registry]:
-    """The registries of this environment, read once a process."""
+    """The registries of this environment, read once, and again after methods have changed."""
     return build()
 
 

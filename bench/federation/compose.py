@@ -39,6 +39,7 @@ def defense_cards(text: str) -> tuple[Card, ...]:
         first, rest = BASELINE, [first, *rest]
     for name in rest:
         if name in protocols:
+            protocols.entry(name)  # raises where others claim the name, too
             raise UserError(
                 f"option 'defense' is '{text}', but {name} is a protocol: a protocol comes first, and alone"
             )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-from functools import cache
 from threading import Lock
 from typing import Any, ClassVar, NoReturn
 
@@ -23,6 +22,7 @@ from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, R
 from fedarena.contracts.view import View
 from fedarena.core.errors import ToldByProcess, UserError, type_of
 from fedarena.core.fresh_process import FreshProcess
+from fedarena.core.method_caches import method_cache, on_change
 from fedarena.core.process_template import module_path
 from fedarena.core.registry import Entry, registries
 from fedarena.core.rng import Rng
@@ -59,8 +59,14 @@ class _Questions:
             self._processes[origin] = process
         return answer
 
+    def end(self) -> None:
+        """End the processes, which have imported the attacks as they were."""
+        with self._lock:
+            self._processes.clear()
+
 
 _about = _Questions()
+on_change(_about.end)
 
 
 def _ask(process: FreshProcess, *request: Any) -> Any:
@@ -75,7 +81,7 @@ def _ask(process: FreshProcess, *request: Any) -> Any:
     return content
 
 
-@cache
+@method_cache
 def class_of(attack: Entry) -> type[Any]:
     """A class that stands for the attack's. Raises UserError where the attack cannot be loaded."""
     name = attack.name
@@ -143,7 +149,7 @@ class ForeignActiveInference(ForeignInference, ActiveInference):
         )
 
 
-@cache
+@method_cache
 def _needs(attack: MethodSpec) -> dict[str, bool]:
     needs: dict[str, bool] = _about(attack.name, "needs", attack)
     return needs

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from fedarena.core.card import import_target
+from fedarena.core.method_caches import method_cache
 
 if TYPE_CHECKING:
     from fedarena.contracts.inference import GoalName
@@ -28,7 +29,7 @@ def find(name: GoalName) -> InferenceGoal:
     return goal
 
 
-@cache
+@method_cache
 def of_attack(attack: MethodSpec) -> Goal:
     """The goal of an attack. Raises UserError for a chain of attacks that is impossible."""
     from fedarena.contracts.poisoning import Poisoning

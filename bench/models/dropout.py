@@ -44,14 +44,6 @@ class Dropout(nn.Module):
         return kept / (1 - self.rate)
 
 
-def evaluating(module: nn.Module) -> nn.Module:
-    """A module that was built without values (`fedarena.models.architecture.blank`), with all its masks 1."""
-    for layer in module.modules():
-        if isinstance(layer, Dropout):
-            layer.mask.fill_(1.0)
-    return module
-
-
 def has_dropout(module: nn.Module) -> bool:
     """Whether a module has such layers."""
     return any(isinstance(layer, Dropout) for layer in module.modules())

@@ -95,7 +95,7 @@ class Local(Executor):
                 job_reducers=REDUCERS,
                 result_reducers=REDUCERS,
                 initializer=_begin,
-                initargs=(os.getpid(), os.environ.get(plugin_file.VARIABLE, "")),  # other ones make a new pool
+                initargs=(os.getpid(), plugin_file.in_use()),  # other ones make a new pool
             )
         return self._used
 
@@ -109,9 +109,9 @@ class Local(Executor):
             self._used.shutdown(wait=True, kill_workers=True)
 
 
-def _begin(parent: int, plugins: str) -> None:
+def _begin(parent: int, plugins: tuple[tuple[str, bytes | None], ...]) -> None:
     """Begin a worker process, which can import the plug-in files that are in use."""
-    os.environ[plugin_file.VARIABLE] = plugins
+    os.environ[plugin_file.VARIABLE] = os.pathsep.join(path for path, _ in plugins)
     list(plugin_file.claims())
     # Ctrl-C reaches every process of a terminal. The parent ends its workers, which would print a traceback themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

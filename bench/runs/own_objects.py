@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from fedarena import goals
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
@@ -25,7 +24,7 @@ from fedarena.core.errors import UserError, describe, type_of
 from fedarena.core.given import Numbers, class_numbers, numbers
 from fedarena.core.tensors import lacks_memory
 from fedarena.datasets.dataset import Dataset, Provenance
-from fedarena.models.architecture import Architecture, blank
+from fedarena.models.architecture import Architecture, zeroed
 from fedarena.runs.fingerprint import fingerprint
 
 CLASSES: dict[str, dict[type, Kind]] = {
@@ -55,14 +54,8 @@ def name_of(option: str, given: Any) -> str:
         card = given if isinstance(given, Card) else _card(option, given)
     except ValueError as error:  # a name that no method may have
         raise UserError(f"option '{option}' is {type_of(given)}: {error}") from None
-    make_known(card)
-    return card.name
-
-
-def make_known(card: Card) -> None:
-    """Make a card known by its name in this session. Raises UserError for a name that another method has."""
     registry.hold(card)
-    goals.of_attack.cache_clear()  # a class of this session can change under its name
+    return card.name
 
 
 def card_of_class(given: Any) -> Card:
@@ -110,7 +103,7 @@ class OwnModel(Architecture):
 
     def module(self, input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         try:
-            return blank(lambda: type(self).make(input_shape, n_classes))
+            return zeroed(lambda: type(self).make(input_shape, n_classes))
         except Exception as error:  # a user's function may fail in any way
             if isinstance(error, UserError) or lacks_memory(error):
                 raise

@@ -5,8 +5,9 @@
         return x.median(0).values
 
 The name of the function then holds the card, which `--plugin`, entry points and `fa.run` take. In a session the method
-is known by its name at once. Further fields of the
-card (`fedarena.core.card.Card`) are keywords. A method with options, a memory or readings of its own is a class.
+is known by its name at once. Further fields of the card (`fedarena.core.card.Card`) are keywords. Without `version` the
+version is a hash of the function, so that records of a changed one have keys of their own. A method with options, a
+memory or readings of its own is a class.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.contracts.view import View
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UnusableAnswer, UserError, place_of, type_of
+from fedarena.core.registry import hold
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, are_tensors, flatten, kind_of, plain_like, row, rows, shaped
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
 from fedarena.runs.fingerprint import fingerprint
-from fedarena.runs.own_objects import make_known
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Card]
@@ -226,15 +227,14 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
         short.key = (function.__module__, kind, about["name"])
         _made[short.key] = made
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
-        own = function.__module__ == "__main__"  # of a session; a plug-in file's are found by its syntax tree
-        version = about["version"] if "version" in about else fingerprint(function) if own else 1
+        version = about["version"] if "version" in about else fingerprint(function)
         try:
             card = Card(**{**about, "title": title, "version": version}, kind=kind, target=made)
         except (TypeError, ValueError) as error:
             raise UserError(f"{kind} {about['name']}: {error}") from None
-        if own:
+        if function.__module__ == "__main__":  # of a session; a plug-in file's are found by its syntax tree
             with suppress(UserError):  # a name in use is told where the card is used
-                make_known(card)
+                hold(card)
         return card
 
     return decorate

@@ -163,6 +163,7 @@ def cards_of(method: Any) -> Iterator[Card]:
         yield method
     elif isinstance(method, Path) or (isinstance(method, str) and method.endswith(".py")):
         place = Path(method).resolve()
+        plugin_file.renew()
         for claim in plugin_file.claims_of(place):
             yield import_card(claim.target, f"{claim.kind} '{claim.name}' of {claim.file}")
     elif isinstance(method, str):

@@ -38,11 +38,7 @@ privacy_law = law("attack", concerns=reads)
 def known(method: Method) -> Iterator[None]:
     """The method is in the registry, in place of another one of its name, and is run in this process."""
     with lent(method.card):
-        goals.of_attack.cache_clear()  # a class of a name can have changed
-        try:
-            yield
-        finally:
-            goals.of_attack.cache_clear()
+        yield
 
 
 def opened(method: Method, seed: int = 0) -> list[OpenRecord]:

@@ -12,7 +12,7 @@ from helpers.suite import POISON, READ, TINY, write_suite
 from joblib.externals.loky import get_reusable_executor
 
 from fedarena.cli import main
-from fedarena.core import registry
+from fedarena.core.method_caches import forget_methods
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -188,9 +188,9 @@ def test_an_attack_that_raises_is_a_failed_record_and_code_1(
 ) -> None:
     suite = suite_with('"raising", "last-layer-label"', tmp_path)
     monkeypatch.syspath_prepend(str(deadly))
-    registry.registries.cache_clear()
+    forget_methods()
     code, out, err = call("suite", "run", suite, "--jobs=1", "--quiet", "--out=out")
-    registry.registries.cache_clear()
+    forget_methods()
     assert (code, err) == (1, "")
     assert "failed: RuntimeError: out of ideas (in run, deadly_toys.py:" in " ".join(out.split())
     assert "3 trials measured" in out
@@ -204,9 +204,9 @@ def test_an_attack_that_kills_its_process_fails_and_no_other(
     suite = suite_with('"deadly", "last-layer-label", "gradient-estimate"', tmp_path)
     monkeypatch.syspath_prepend(str(deadly))
     get_reusable_executor().shutdown(kill_workers=True)  # workers of earlier tests do not know the toys
-    registry.registries.cache_clear()
+    forget_methods()
     code, out, err = call("suite", "run", suite, "--jobs=2", "--quiet", "--out=out")
-    registry.registries.cache_clear()
+    forget_methods()
     get_reusable_executor().shutdown(kill_workers=True)  # its workers know the toys
     assert (code, err) == (1, ""), out + err
     out = " ".join(out.split())

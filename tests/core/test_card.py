@@ -149,7 +149,8 @@ def test_a_card_without_options_refuses_every_option() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"kind": "shield"}, {"name": "Two Words"}, {"name": ""}, {"name": "a_b"}, {"version": 0}]
+    "changes",
+    [{"kind": "shield"}, {"name": "Two Words"}, {"name": ""}, {"name": "a_b"}, {"name": "none"}, {"version": 0}],
 )
 def test_malformed_cards_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="allowed"):

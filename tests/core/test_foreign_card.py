@@ -14,6 +14,7 @@ import pytest
 from fedarena.core import foreign_card, registry
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
+from fedarena.core.method_caches import forget_methods
 from fedarena.core.options import as_recorded, describe_options
 from fedarena.core.registry import Entry, Registry, attack_options
 
@@ -63,7 +64,7 @@ def test_options_read_as_data_are_the_attacks_own_in_another_process() -> None:
 def entry(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Registry:
     (folder / "sealed_card.py").write_text(source)
     monkeypatch.syspath_prepend(folder)
-    foreign_card.read.cache_clear()  # of the same module in another test
+    forget_methods()  # of the same module in another test
     return Registry("attack", [Entry("mine", "sealed_card:CARD", "elsewhere")])
 
 

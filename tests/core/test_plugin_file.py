@@ -6,12 +6,15 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import fedarena as fa
 from fedarena.cli import main
 from fedarena.core import plugin_file, registry
 from fedarena.core.errors import UserError
+from fedarena.federation.compose import defense_cards
 
 RULE = """
 from fedarena.contracts.aggregator import Aggregate, Aggregator
@@ -87,10 +90,81 @@ def test_several_files_are_in_use_once_each(tmp_path: Path) -> None:
     assert [c.name for c in plugin_file.claims()] == ["first", "first-too", "second", "second-too"]
 
 
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def outcome(path: Path, jobs: int = 1, defense: str = "first", attack: str = "sign-flip", **more: Any) -> Any:
+    results = fa.run(defense, attack, plugin=path, clients=4, corrupted=1, model="mlp", rounds=2, jobs=jobs, **more)
+    return [record["metrics"] for record in results if record["defense"] == defense]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_file_that_was_edited_is_read_again(jobs: int, tmp_path: Path) -> None:
+    path = saved(tmp_path, RULE)
+    before = outcome(path, jobs)
+    assert outcome(path, jobs) == before
+    edit(path, "Aggregate(x[0]", "Aggregate(x[1]")  # of the same size, and in the same second
+    after = outcome(path, jobs)
+    assert after != before
+    assert outcome(path, jobs) == after
+    edit(path, "Aggregate(x[1]", "Aggregate(x[0]")
+    assert outcome(path, jobs) == before
+
+
+def test_an_attack_of_a_file_that_was_edited_is_the_new_one(tmp_path: Path) -> None:
+    """Its code runs in other processes, some of which stay."""
+    path = saved(tmp_path, "import fedarena as fa\n@fa.poisoning('push')\ndef push(own, rng):\n    return +8 * own\n")
+    pairing = {"defense": "median", "attack": "push", "secret": "0" * 32}
+    before = outcome(path, **pairing)
+    assert outcome(path, **pairing) == before
+    edit(path, "+8 *", "-9 *")
+    assert outcome(path, **pairing) != before
+
+
+def test_other_names_in_an_edited_file_are_known(tmp_path: Path) -> None:
+    path = saved(tmp_path, RULE.replace('"first"', '"krum"'))
+    plugin_file.use([str(path)])
+    with pytest.raises(UserError, match="claimed by"):
+        registry.find("aggregator", "krum")
+    edit(path, '"krum"', '"mended"')
+    plugin_file.use([])
+    assert registry.find("aggregator", "krum").title.startswith("Krum")
+    assert registry.find("aggregator", "mended").title == "The first upload"
+
+
+def test_an_edited_file_that_is_no_python_is_told_until_it_is_mended(tmp_path: Path) -> None:
+    path = saved(tmp_path, RULE)
+    plugin_file.use([str(path)])
+    edit(path, "return", "retrun")
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"^option 'plugin' is my_first\.py, line 7: invalid syntax$"):
+            plugin_file.use([str(path)])
+    edit(path, "retrun", "return")
+    plugin_file.use([str(path)])
+    assert registry.find("aggregator", "first").load().__name__ == "First"
+
+
+def test_a_file_that_is_gone_is_used_no_more(tmp_path: Path) -> None:
+    path = saved(tmp_path, RULE)
+    plugin_file.use([str(path)])
+    path.rename(tmp_path / "renamed.py")
+    plugin_file.use([str(tmp_path / "renamed.py")])
+    assert registry.find("aggregator", "first").load().__module__ == "renamed"
+
+
+def test_a_rule_with_the_name_of_a_part_of_a_defense_is_told(tmp_path: Path) -> None:
+    path = saved(tmp_path, RULE.replace('"first", kind="aggregator"', '"krum", kind="defense"'))
+    plugin_file.use([str(path)])
+    with pytest.raises(UserError, match=r"defense 'krum' is claimed by .*: choose another name in my_first\.py"):
+        defense_cards("nnm+krum")
+
+
 def test_a_name_that_is_taken_is_claimed_twice(tmp_path: Path) -> None:
     path = saved(tmp_path, RULE.replace('"first"', '"krum"'))
     plugin_file.use([str(path)])
-    registry.registries.cache_clear()
     with pytest.raises(UserError, match=r"claimed by fedarena .* and my_first.py.*: choose another name in my_first"):
         registry.find("aggregator", "krum")
 

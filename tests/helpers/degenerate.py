@@ -17,8 +17,8 @@ from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.transcript import Seen
-from fedarena.core import registry
 from fedarena.core.card import Card
+from fedarena.core.method_caches import forget_methods
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row, stack
 from fedarena.core.threat import NotApplicable, Threat
@@ -326,9 +326,9 @@ def install(folder: Path, names: Sequence[str] = tuple(CLASSES)) -> Path:
 def installed(folder: Path) -> Iterator[None]:
     """These defenses are known as long as the block runs."""
     sys.path.insert(0, str(install(folder)))
-    registry.registries.cache_clear()
+    forget_methods()
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-        registry.registries.cache_clear()
+        forget_methods()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fedarena.core import plugin_file, registry
-from fedarena.goals import of_attack
+from fedarena.core.method_caches import forget_methods
 
 
 @contextmanager
@@ -33,6 +33,5 @@ def _forget(folders: set[str], modules: set[str]) -> None:
     for name in modules:
         if os.path.dirname(getattr(sys.modules[name], "__file__", None) or "") in folders:
             del sys.modules[name]
-    plugin_file.claims_of.cache_clear()
-    registry.registries.cache_clear()
-    of_attack.cache_clear()
+    plugin_file._read.clear()
+    forget_methods()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from fedarena.core import registry
+from fedarena.core.method_caches import forget_methods
 
 Points = Mapping[str, Mapping[str, str]]
 """Group of entry points, such as "attacks" → name → "module:attribute" of the card."""
@@ -30,9 +30,9 @@ def installed(folder: Path, points: Points, package: str = "plugins") -> Iterato
     """These methods are known as long as the block runs."""
     place = install(folder, points, package)
     sys.path.insert(0, str(place))
-    registry.registries.cache_clear()
+    forget_methods()
     try:
         yield place
     finally:
         sys.path.remove(str(place))
-        registry.registries.cache_clear()
+        forget_methods()

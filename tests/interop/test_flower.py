@@ -18,6 +18,7 @@ from helpers.paths import ROOT
 import fedarena as fa
 from fedarena.contracts.poisoning import Poisoning, RoundView
 from fedarena.core import registry
+from fedarena.core.method_caches import forget_methods
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.torchvision_import import declare_operators
@@ -204,7 +205,7 @@ def own_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(registry, "_held", {})
         yield
-    registry.registries.cache_clear()
+    forget_methods()
 
 
 @pytest.mark.usefixtures("own_session")

@@ -21,7 +21,7 @@ from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.one_round import with_masks
-from fedarena.models.dropout import Dropout, draw_masks, evaluating, has_dropout
+from fedarena.models.dropout import Dropout, draw_masks, has_dropout
 from fedarena.models.module_check import require_pure
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.spec import usual_problem
@@ -151,7 +151,7 @@ def test_dense_networks_with_dropout_train_in_the_general_form() -> None:
     """A network without convolutions goes through vmap where a protocol has no faster form."""
     layers = OrderedDict(flatten=nn.Flatten(), fc1=nn.Linear(64, 6), drop=Dropout(0.5, (6,)), out=nn.Linear(6, 10))
     p = build(usual_problem({"model": "mlp", "clients": "3"}, {"training": {"batch_size": "4"}}), 0)
-    task = replace(p.task, model=evaluating(nn.Sequential(layers)))
+    task = replace(p.task, model=nn.Sequential(layers))
     params = {name: t.detach().clone() for name, t in task.model.named_parameters()}
 
     class General(FedAvg):

@@ -156,6 +156,23 @@ def test_norms_without_parameters_are_accepted(
     assert sorted(built(monkeypatch, middle).init) == ["conv.bias", "conv.weight", "out.bias", "out.weight"]
 
 
+@pytest.mark.parametrize("lazily", [False, True])
+def test_a_buffer_keeps_the_values_of_its_constructor(lazily: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the meta device, where PyTorch's layers draw nothing, a buffer has no values."""
+
+    class Constant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weights", torch.arange(8.0))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x * self.weights[:, None, None]
+
+    model = built(monkeypatch, Constant, lazily=lazily).task.model
+    assert torch.equal(model.get_buffer("middle.weights"), torch.arange(8.0))
+    assert not any(p.any() for p in model.parameters()) or not lazily
+
+
 def test_constants_that_a_constructor_draws_follow_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (built(monkeypatch, RandomConstant, lazily=False).task.model for _ in range(2))
     assert torch.equal(first.get_buffer("middle.weights"), second.get_buffer("middle.weights"))

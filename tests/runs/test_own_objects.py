@@ -196,6 +196,40 @@ def test_arrays_and_a_module_are_a_problem() -> None:
     assert record["utility"]["clean_accuracy"] > 0.95
 
 
+class Shifted(nn.Module):
+    """A dense layer on inputs without their mean, which it keeps as it was given."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__()
+        self.dense = nn.Linear(64, 10)
+        mean = torch.linspace(0, 1, 64)
+        if kept == "buffer":
+            self.register_buffer("mean", mean)
+        else:
+            self.mean = mean
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.dense(x.flatten(1) - self.mean)
+
+
+def test_what_a_module_keeps_beside_its_parameters_is_used() -> None:
+    def reached(model: Any) -> list[dict[str, float]]:
+        return metrics(fa.run("krum", "sign-flip", model=model, clients=5, corrupted=1, rounds=3, jobs=1))
+
+    class Written(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = nn.Linear(64, 10)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.dense(x.flatten(1) - torch.linspace(0, 1, 64))
+
+    expected = reached(Written())
+    for kept in ("buffer", "attribute"):
+        assert reached(Shifted(kept)) == expected
+        assert reached(lambda shape, classes, kept=kept: Shifted(kept)) == expected
+
+
 def test_a_factory_and_a_card_are_taken_too() -> None:
     def small(input_shape: tuple[int, ...], n_classes: int) -> nn.Module:
         return nn.Sequential(nn.Flatten(), nn.Linear(64, n_classes))
