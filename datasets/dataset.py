@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fedarena.core.errors import UserError, describe, of_type, type_of
+from fedarena.core.errors import UserError, describe, of_type, place_of, type_of
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.text.numbers import plural
 from fedarena.datasets.npz import Array
@@ -170,6 +171,8 @@ class Dataset(ShortRepr):
 
     def _laid_out(self, name: str, values: npt.ArrayLike) -> Array:
         """An array in C order and native byte order that may be written to; the same one if it is so already."""
+        if np.ma.is_masked(values):
+            raise UserError(f"data set '{self.name}': {name} has masked values, expected an array without")
         try:
             array = np.asarray(values)
         except ValueError:
@@ -184,6 +187,8 @@ class Dataset(ShortRepr):
         if (x.ndim, x.dtype.name) not in ((4, "uint8"), (4, "float32"), (2, "float32")):
             expected = "uint8 or float32 [N, C, H, W], or float32 [N, D]"
             raise UserError(f"{where} is {x.dtype} {list(x.shape)}, expected {expected}")
+        if not all(x.shape[1:]):
+            raise UserError(f"{where} is {list(x.shape)}, expected inputs of 1 number or more")
         if x.ndim == 4 and x.shape[-1] in CHANNELS and x.shape[1] not in CHANNELS:
             raise UserError(
                 f"{where} is {x.dtype} {list(x.shape)}, with channels last, expected [N, C, H, W]: "
@@ -216,7 +221,26 @@ def load_from(loader: Any, data_dir: Path | None) -> Dataset:
         raise
     except UserError as error:
         raise UserError(describe(error)) from error
-    return of_type(Dataset, made, "dataset", loader)
+    data = of_type(Dataset, made, "dataset", loader)
+    if not getattr(loader, "__module__", "").startswith("fedarena."):
+        _require_the_same(loader, data_dir, data)
+    return data
+
+
+_loaded: dict[tuple[Any, Path | None], int] = {}
+"""Loaders of other packages → a checksum of what they returned first."""
+
+
+def _require_the_same(loader: Any, data_dir: Path | None, data: Dataset) -> None:
+    """Raise UserError, with its place, for a loader that returns other samples than before."""
+    found = 0
+    for array in (data.x_train, data.y_train, data.x_test, data.y_test):
+        found = zlib.crc32(array.data, found)
+    if _loaded.setdefault((loader, data_dir), found) != found:
+        raise UserError(
+            f"dataset {place_of(loader)} returned other samples than before, allowed: the same at each call (draw from "
+            "a generator with a fixed seed)"
+        )
 
 
 CHANNELS = (1, 3)

@@ -16,7 +16,10 @@ OBJECTS = ("defense", "rule", "attack", "dataset", "model")
 
 
 def named_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with names in place of objects. Raises UserError."""
+    """The options with names in place of objects; plug-in files that changed are read again. Raises UserError."""
+    from fedarena.core.plugin_file import renew
+
+    renew()
     objects = {
         kind: value
         for kind in OBJECTS

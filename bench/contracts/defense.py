@@ -15,6 +15,7 @@ from torch import Tensor
 from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
+from fedarena.core.contract import faster_forms_of
 from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import (
@@ -127,13 +128,10 @@ class Defense(Observable):
             except UserError as error:
                 raise UserError(f"{error} (see --clients, --assumed-corrupted, --participation)") from None
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        """A class with a `client` of its own runs that: faster forms that it inherits are another protocol's."""
-        super().__init_subclass__(**given)
-        if "client" in vars(cls):
-            for form in ("clients", "client_low_memory"):
-                if form not in vars(cls):
-                    setattr(cls, form, getattr(Defense, form))
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """An object that runs its own `client`, and no faster form of another protocol's that it inherits."""
+        faster_forms_of(cls, Defense, "client", ("clients", "client_low_memory"))
+        return super().__new__(cls)
 
     sums: ClassVar[bool] = False
     """Whether the server needs the weighted mean of the uploads alone, so that they may be summed securely."""

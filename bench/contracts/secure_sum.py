@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from fedarena.core.contract import faster_forms_of
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 
@@ -59,6 +60,11 @@ class SecureSum(ABC):
 
     besides: ClassVar[str] = "keys and shares"
     """A text that names what is sent besides the broadcast and the masked upload."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """An object that makes its own sums, and no faster ones of another protocol's that it inherits."""
+        faster_forms_of(cls, SecureSum, "__call__", ("without_messages",))
+        return super().__new__(cls)
 
     def __init__(self, options: Any) -> None:
         self.options = options

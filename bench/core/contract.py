@@ -10,6 +10,21 @@ from typing import Any
 from fedarena.core.errors import UserError, place_of, type_of
 
 
+def faster_forms_of(made: type, contract: type, plain: str, faster: Sequence[str]) -> None:
+    """Have a class's faster forms be those of its plain one.
+
+    Of a class that has the plain form from itself, from a mix-in or by an assignment, but a faster form from a base
+    further away, the faster form is another method's: the contract's own takes its place.
+    """
+
+    def distance(name: str) -> int:
+        return next(i for i, base in enumerate(made.__mro__) if name in vars(base))
+
+    for form in faster:
+        if distance(plain) < distance(form):
+            setattr(made, form, getattr(contract, form))
+
+
 def require_contract(kind: str, made: Any, contracts: tuple[type, ...]) -> None:
     """Raise UserError, with the place, unless a method is a complete subclass of a contract.
 

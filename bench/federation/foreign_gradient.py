@@ -27,7 +27,7 @@ from fedarena.core.tensors import Tensors, single_precision
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.models.architecture import UnusableLayer, with_layer_names
-from fedarena.models.module_check import require_fit
+from fedarena.models.module_check import SAMPLES, kept_generators, leaves, require_fit
 from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES
 from fedarena.problem.schedule import Schedule
@@ -190,7 +190,7 @@ def read_upload(
         schedule=schedule,
     )
     params = {n: given.numbers(f"parameter {n} of the model", p).clone() for n, p in task.model.named_parameters()}
-    _require_fit(own, task)
+    _require_fit(model, own, task)
     ordered = _in_order(gradients, dict(model.named_parameters()))
     return OwnUpload(task, params, dict(zip(params, ordered, strict=True)))
 
@@ -246,15 +246,22 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
     return made
 
 
-def _require_fit(model: nn.Module, task: Task) -> None:
-    """Raise UserError for a model that does not take such inputs, or that does not say the same twice."""
+def _require_fit(theirs: nn.Module, model: nn.Module, task: Task) -> None:
+    """Raise UserError for a model that does not take such inputs, or that does not say the same twice.
+
+    Args:
+        theirs: the user's model. model: its copy.
+    """
     training = [(name or type(model).__name__, m) for name, m in model.named_modules() if m.training]
     for name, m in training:
         what = "keeps numbers of its batches" if any(True for _ in m.buffers(False)) else ""
         if what := "drops units" if isinstance(m, _DropoutNd) and m.p > 0 else what:
             raise UserError(f"model: {name} is in training mode and {what}, allowed: evaluation mode (model.eval())")
     try:
-        require_fit(model, task.input_shape, task.criterion.outputs)
+        require_fit(model, task.input_shape, task.criterion.outputs, used=())
+        with torch.enable_grad(), kept_generators():
+            used = leaves(theirs(torch.zeros(SAMPLES, *task.input_shape)), dict(theirs.named_parameters()))
+        require_fit(model, task.input_shape, task.criterion.outputs, used=used)
     except UnusableLayer as error:
         raise UserError(f"model: its {error}") from None
     if not task.layers:

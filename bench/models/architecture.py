@@ -97,7 +97,7 @@ def _module(made: M) -> M:
 def _without_values(module: M) -> M:
     with torch.no_grad():
         for p in module.parameters():
-            p.zero_()
+            p.data = torch.zeros_like(p)  # a buffer may share the memory of its values
     return module
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from fedarena.core.errors import UserError, describe
 from fedarena.core.tensors import kind_of, lacks_memory
@@ -20,11 +22,22 @@ SAMPLES = 2
 """A batch of one sample has no variance, which some norms refuse."""
 
 
-def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -> None:
+def require_fit(
+    module: nn.Module,
+    input_shape: tuple[int, ...],
+    outputs: int,
+    samples: int = SAMPLES,
+    used: Collection[str] | None = None,
+) -> None:
     """Refuse a module that cannot be trained, as `require_pure`, and one whose outputs are not [n, outputs].
 
+    Args:
+        samples: of the batch that is tried.
+        used: the parameters that have a part in the outputs; None: all.
+
     Raises:
-        UnusableLayer: such a module, one without parameters or with shared ones, or one for several GPUs.
+        UnusableLayer: such a module, one without parameters or with shared ones, one for several GPUs, or one whose
+            copy does without a parameter.
     """
     if next(module.parameters(), None) is None:
         raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
@@ -42,26 +55,57 @@ def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int) -
             f"{called('', module)} has parameters without a gradient ({', '.join(frozen)}), allowed: parameters that "
             "are trained; what stays as it is can be a buffer (register_buffer)"
         )
-    for name, p in module.named_parameters():
+    params = dict(module.named_parameters())
+    for name, p in params.items():
         if p.dtype != torch.float32:
             kind = str(p.dtype).removeprefix("torch.")
             raise UnusableLayer(f"parameter {name} is of {kind}, allowed: float32 (model.float())")
-    inputs = f"inputs {[SAMPLES, *input_shape]}"
     try:
-        out = require_pure(module, input_shape)
+        out = require_pure(module, input_shape, samples)
+        reached = _reached(module, input_shape, samples)
     except Exception as error:  # it may be a user's, which fails in any way
         if isinstance(error, UserError) or lacks_memory(error):
             raise
         flat = "; nn.Flatten() makes rows of images" if len(input_shape) > 1 else ""
-        told = f"{called('', module)} fails on {inputs}: {describe(error, anywhere=False)}"
+        inputs = [samples, *input_shape]
+        told = f"{called('', module)} fails on inputs {inputs}: {describe(error, anywhere=False)}"
         raise UnusableLayer(f"{told}, allowed: a module that takes them{flat}") from error
-    if not isinstance(out, Tensor) or out.shape != (SAMPLES, outputs):
+    if not isinstance(out, Tensor) or out.shape != (samples, outputs):
+        inputs = [samples, *input_shape]
         raise UnusableLayer(
-            f"{called('', module)} makes {kind_of(out)} of {inputs}, allowed: a tensor {[SAMPLES, outputs]}"
+            f"{called('', module)} makes {kind_of(out)} of inputs {inputs}, allowed: a tensor {[samples, outputs]}"
+        )
+    if unused := [name for name in (params if used is None else used) if name not in reached]:
+        raise UnusableLayer(
+            f"parameter {unused[0]} has no part in the outputs of a copy of it, allowed: parameters that the forward "
+            "step takes from its own module, and not from a closure, a list or a hook"
         )
 
 
-def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> Any:
+def _reached(module: nn.Module, input_shape: tuple[int, ...], samples: int) -> set[str]:
+    """The parameters that have a part in the outputs where a copy of the module is given other ones."""
+    copied = deepcopy(module)
+    params = {name: torch.zeros_like(p).requires_grad_() for name, p in module.named_parameters()}
+    with kept_generators(), torch.enable_grad():
+        return leaves(functional_call(copied, params, (_inputs(input_shape, samples),)), params)
+
+
+def leaves(out: Any, params: Mapping[str, Tensor]) -> set[str]:
+    """The parameters that a result was computed from."""
+    nodes, seen, found = [getattr(out, "grad_fn", None)], set(), set()
+    while nodes:
+        if (node := nodes.pop()) is not None and node not in seen:
+            seen.add(node)
+            found.add(id(getattr(node, "variable", None)))
+            nodes += [before for before, _ in node.next_functions]
+    return {name for name, p in params.items() if id(p) in found}
+
+
+def _inputs(input_shape: tuple[int, ...], samples: int) -> Tensor:
+    return torch.rand(samples, *input_shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
+
+
+def require_pure(module: nn.Module, input_shape: tuple[int, ...], samples: int = SAMPLES) -> Any:
     """The outputs of a batch in training mode. Layers with randomness or a state of their own are refused.
 
     A client step is a pure function, whose randomness comes from the harness alone. A state that a layer keeps between
@@ -70,7 +114,7 @@ def require_pure(module: nn.Module, input_shape: tuple[int, ...]) -> Any:
     Raises:
         UnusableLayer: a layer draws from a global generator, or changes its own buffers.
     """
-    inputs = torch.rand(SAMPLES, *input_shape, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
+    inputs = _inputs(input_shape, samples)
     before: dict[str, tuple[Any, ...]] = {}
     handles = []
     for name, layer in module.named_modules():
@@ -118,7 +162,7 @@ def _compare(before: dict[str, tuple[Any, ...]], name: str, layer: nn.Module, *_
             "configurations must give equal records (for dropout: fedarena.models.dropout)"
         )
     for buffer, value in _buffers(layer).items():
-        if not torch.equal(value.nan_to_num(), buffers[buffer].nan_to_num()):
+        if buffer not in buffers or not torch.equal(value.nan_to_num(), buffers[buffer].nan_to_num()):
             raise UnusableLayer(
                 f"{called(name, layer)} changes its {buffer} with every batch, allowed: layers without a state; "
                 f"{NORMS_ALLOWED}"
@@ -132,4 +176,6 @@ def _generators() -> tuple[Any, ...]:
 
 
 def _buffers(layer: nn.Module) -> dict[str, Tensor]:
-    return {name: buffer.clone() for name, buffer in layer.named_buffers()}
+    """The buffers of a layer, and the tensors that it keeps without having declared them."""
+    plain = {name: t for name, t in vars(layer).items() if isinstance(t, Tensor)}
+    return {name: t.clone() for name, t in {**dict(layer.named_buffers()), **plain}.items()}

@@ -20,7 +20,7 @@ from fedarena.core.tensors import Tensors, find_device, lacks_memory, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance, load_from
 from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names
-from fedarena.models.module_check import require_fit, seeded
+from fedarena.models.module_check import SAMPLES, require_fit, seeded
 from fedarena.problem.augment import augmented, check_augment
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
@@ -234,7 +234,7 @@ def _model(
         try:
             drawn = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
             made = made_by(architecture, drawn)
-            require_fit(made, shape, outputs)
+            require_fit(made, shape, outputs, min(SAMPLES, spec.schedule.batch_size))
             module = with_layer_names(made)
             init = to(architecture.init(module, rng.torch()), device)
         except UnusableLayer as error:

@@ -75,7 +75,7 @@ class Task:
             model.get_submodule(name).register_forward_hook(partial(_note, called, name))
         like = next(model.parameters())
         with torch.no_grad():
-            model(torch.zeros(1, *self.input_shape, device=like.device, dtype=like.dtype))
+            model(torch.zeros(2, *self.input_shape, device=like.device, dtype=like.dtype))
         return tuple(sorted(layers.items(), key=lambda item: called[item[0]]))
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
@@ -18,120 +19,170 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
+from torch.utils.hooks import RemovableHandle
 
-OTHERS = {"builtins", "abc", "typing", "torch", "numpy", "fedarena"}
-"""Packages whose classes and functions have a version of their own."""
-PLAIN = vars(nn.Module()).keys()
+OWN_RELEASE = {"fedarena", "numpy", "torch", *sys.stdlib_module_names}
+"""Packages that are never looked into."""
+INSTALLED = re.compile(r"[\\/](site|dist)-packages[\\/]")
+"""Where other packages lie that have a release."""
+PLAIN = vars(nn.Module()).keys() - {"training"}
 """What every module has: its parameters and parts, which are described apart, and hooks."""
+HOOKS = [name for name in PLAIN if name.endswith("_hooks")]
 BYTES = 6
 """Of the hash, so that readers of JSON keep the number exactly."""
 
 
 def fingerprint(given: Any) -> int:
     """The number, at least 1, of a class, a function or a module. The values of a module's parameters do not count."""
-    digest = hashlib.sha256()
-    for line in _described(given, {}):
-        digest.update(line if isinstance(line, bytes) else line.encode())
-    return 1 + int.from_bytes(digest.digest()[:BYTES], "little")
+    package = _package(given if hasattr(given, "__module__") else type(given))
+    return 1 + int.from_bytes(_Walk(package).digest(given)[:BYTES], "little")
 
 
-def _described(given: Any, seen: dict[int, Any]) -> Iterator[str | bytes]:
-    """Lines that are the same, in every process, for objects that do the same.
+class _Walk:
+    """One walk through an object and all that it refers to.
 
     Args:
-        seen: what has been described, by its id: parts may be shared, and a method refers to its class, which holds it.
+        package: that the object is of, which is looked into though it be installed.
     """
-    if isinstance(given, bytes):
-        yield given
-    elif given is None or isinstance(given, bool | int | float | complex | str):
-        yield f"{given!r}\n"
-    elif id(given) not in seen:
-        seen[id(given)] = given
-        kind = next((kind for kind in PARTS if isinstance(given, kind)), object)
-        yield f"{kind.__name__}\n"
-        for part in PARTS[kind](given):
-            yield from _described(part, seen)
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._known: dict[int, tuple[Any, bytes]] = {}
+
+    def digest(self, given: Any) -> bytes:
+        """A hash that is the same, in every process, for objects that do the same.
+
+        Each object is described once, since parts may be shared. Inside itself it is a mark.
+        """
+        if given is None or isinstance(given, bool | int | float | complex | str | bytes):
+            return hashlib.sha256(repr(given).encode()).digest()
+        if id(given) not in self._known:
+            self._known[id(given)] = given, b"itself"
+            kind = next((kind for kind in PARTS if isinstance(given, kind)), object)
+            whole = hashlib.sha256(kind.__name__.encode())
+            for part in PARTS[kind](given, self):
+                whole.update(self.digest(part))
+            self._known[id(given)] = given, whole.digest()
+        return self._known[id(given)][1]
+
+    def released(self, given: Any) -> bool:
+        """Whether a class, a function or a module is one of a package that has a release, and so a version."""
+        package = _package(given)
+        if package in OWN_RELEASE:
+            return True
+        place = getattr(sys.modules.get(package), "__file__", None) or ""
+        return package != self._package and INSTALLED.search(place) is not None
 
 
-def _has_a_version(given: Any) -> bool:
-    return str(getattr(given, "__module__", "")).partition(".")[0] in OTHERS
+def _package(given: Any) -> str:
+    name = given.__name__ if isinstance(given, ModuleType) else getattr(given, "__module__", None)
+    return str(name or "builtins").partition(".")[0]
 
 
-def _shown(given: Any) -> str:
-    """The text of an object, without its address."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(given))
-
-
-def _tensor(given: Tensor) -> Iterator[Any]:
+def _tensor(given: Tensor, walk: _Walk) -> Iterator[Any]:
     yield f"{given.dtype} {list(given.shape)}"
     if not given.is_meta:
         dense = given.detach().to_dense() if given.layout != torch.strided else given.detach()
         yield dense.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
-def _module(given: nn.Module) -> Iterator[Any]:
-    yield _shown(given)
+def _array(given: np.ndarray[Any, Any], walk: _Walk) -> Iterator[Any]:
+    yield f"{given.dtype} {list(given.shape)}"
+    yield given.tolist() if given.dtype.hasobject else np.ascontiguousarray(given).tobytes()
+
+
+def _module(given: nn.Module, walk: _Walk) -> Iterator[Any]:
     for name, p in given.named_parameters():
         yield f"{name} {'lazy' if is_lazy(p) else list(p.shape)} {p.requires_grad}"
     yield dict(given.named_buffers())
-    for part in given.modules():
-        if not _has_a_version(type(part)):
-            yield type(part)
-            yield {name: value for name, value in vars(part).items() if name not in PLAIN}
+    for name, part in given.named_modules():
+        yield from (name, type(part))
+        yield {name: value for name, value in vars(part).items() if name not in PLAIN}
+        yield [list(hooks.values()) for name in HOOKS if (hooks := vars(part).get(name))]
 
 
-def _class(given: type) -> Iterator[Any]:
+def _class(given: type, walk: _Walk) -> Iterator[Any]:
     for one in given.__mro__:
         yield one.__qualname__
-        if not _has_a_version(one):
+        if walk.released(one):
+            yield one.__module__
+        else:
             # What Python adds, such as the module's name, says nothing about what the class does.
             yield {name: part for name, part in vars(one).items() if callable(part) or not name.startswith("__")}
+    if not walk.released(type(given)):
+        yield type(given)
 
 
-def _function(given: FunctionType) -> Iterator[Any]:
-    if _has_a_version(given):
+def _function(given: FunctionType, walk: _Walk) -> Iterator[Any]:
+    if walk.released(given):
         yield f"{given.__module__}.{given.__qualname__}"
         return
     yield from (given.__code__, given.__defaults__, given.__kwdefaults__)
-    yield from (cell.cell_contents for cell in given.__closure__ or ())
-    yield {name: given.__globals__[name] for name in _names(given.__code__) if name in given.__globals__}
+    yield from (cell.cell_contents for cell in given.__closure__ or () if _is_filled(cell))
+    names = _names(given.__code__)
+    yield vars(given)
+    for name in sorted(names & given.__globals__.keys()):
+        value = given.__globals__[name]
+        yield from (name, value)
+        if isinstance(value, ModuleType) and not walk.released(value):  # the user's own: what of it is used
+            yield {part: getattr(value, part) for part in names if hasattr(value, part)}
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:  # a name that has no value yet
+        return False
+    return True
 
 
 def _names(code: CodeType) -> set[str]:
-    """The global names that code may refer to, those of functions inside it among them."""
+    """The global names and attributes that code refers to, those of functions inside it among them."""
     inside = [_names(part) for part in code.co_consts if isinstance(part, CodeType)]
     return {*code.co_names}.union(*inside)
 
 
-def _other(given: Any) -> Iterator[Any]:
-    """An object of another kind: by its text where it has one, else by its class and its attributes."""
-    yield type(given).__qualname__
-    address: Any = object.__repr__
-    if type(given).__repr__ is not address:
-        yield _shown(given)
-    else:
-        yield from (type(given), getattr(given, "__dict__", {}))
+def _unordered(given: Any, walk: _Walk) -> list[bytes]:
+    return sorted(map(walk.digest, given))
 
 
-PARTS: Mapping[type, Callable[[Any], Any]] = {
+def _mapping(given: Mapping[Any, Any], walk: _Walk) -> list[bytes]:
+    return sorted(walk.digest(name) + walk.digest(value) for name, value in given.items())
+
+
+def _other(given: Any, walk: _Walk) -> Iterator[Any]:
+    """An object of another kind: as pickle would save it, else by its class and its text without an address."""
+    try:
+        made, given_to, *state = given.__reduce_ex__(2)
+    except Exception:  # what cannot be pickled may raise anything
+        yield from (type(given), re.sub(r" at 0x[0-9a-f]+", "", repr(given)))
+        return
+    yield from (made, given_to)
+    for part in state:  # attributes, and iterators of what lists and mappings hold
+        yield list(part) if isinstance(part, Iterator) else part
+
+
+PARTS: Mapping[type, Callable[[Any, _Walk], Any]] = {
     Tensor: _tensor,
-    np.ndarray: lambda a: (str(a.dtype), list(a.shape), np.ascontiguousarray(a).tobytes() if a.dtype != object else ""),
+    np.ndarray: _array,
     nn.Module: _module,
-    ModuleType: lambda module: (module.__name__,),
+    ModuleType: lambda module, walk: (module.__name__,) if walk.released(module) else (),
     type: _class,
     FunctionType: _function,
-    BuiltinFunctionType: lambda function: (function.__name__,),
-    CodeType: lambda code: (code.co_code, code.co_names, code.co_varnames, code.co_consts),
-    MethodType: lambda method: (method.__func__, method.__self__),
-    staticmethod: lambda method: (method.__func__,),
-    classmethod: lambda method: (method.__func__,),
-    property: lambda given: (given.fget, given.fset),
-    partial: lambda given: (given.func, given.args, given.keywords),
-    dict: lambda given: [part for name in sorted(given, key=_shown) for part in (_shown(name), given[name])],
-    list: lambda given: (len(given), *given),
-    tuple: lambda given: (len(given), *given),
-    set: lambda given: sorted(map(_shown, given)),
-    frozenset: lambda given: sorted(map(_shown, given)),
+    BuiltinFunctionType: lambda function, walk: (function.__name__,),
+    CodeType: lambda code, walk: (code.co_code, code.co_names, code.co_varnames, code.co_consts),
+    MethodType: lambda method, walk: (method.__func__, method.__self__),
+    staticmethod: lambda method, walk: (method.__func__,),
+    classmethod: lambda method, walk: (method.__func__,),
+    property: lambda given, walk: (given.fget, given.fset),
+    partial: lambda given, walk: (given.func, given.args, given.keywords),
+    torch.Generator: lambda given, walk: (given.get_state(),),
+    RemovableHandle: lambda given, walk: (),  # its number counts the hooks of this process
+    dict: _mapping,
+    list: lambda given, walk: (len(given), *given),
+    tuple: lambda given, walk: (len(given), *given),
+    set: _unordered,
+    frozenset: _unordered,
     object: _other,
 }
 """Kind of object → what makes one up. The first kind that fits counts."""

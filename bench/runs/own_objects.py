@@ -22,6 +22,7 @@ from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.errors import UserError, describe, type_of
 from fedarena.core.given import Numbers, class_numbers, numbers
+from fedarena.core.options import NoOptions
 from fedarena.core.tensors import lacks_memory
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, zeroed
@@ -64,8 +65,27 @@ def card_of_class(given: Any) -> Card:
         for base, kind in bases.items():
             if isinstance(given, type) and issubclass(given, base):
                 name = registry.free_name(kind, _kebab(given.__name__))
-                return Card(name=name, kind=kind, title=_title(given), target=given, version=fingerprint(given))
+                return Card(
+                    name=name,
+                    kind=kind,
+                    title=_title(given),
+                    target=given,
+                    options=_options(kind, given),
+                    version=fingerprint(given),
+                )
     raise UserError(f"a method is {type_of(given)}, allowed: a card, a class, a name, or a file with cards")
+
+
+def _options(kind: Kind, given: type) -> type[Any]:
+    """The options of the method that the class inherits from; none if it inherits from a contract alone."""
+    methods = registry.registries()[kind]
+    entries = [entry for name in methods.names() for entry in methods.claims(name) if not entry.foreign]
+    of_class: dict[Any, type[Any]] = {(card := entry.card(kind)).target: card.options for entry in entries}
+    for base in given.__mro__[1:]:
+        for target in (base, f"{base.__module__}:{base.__qualname__}"):
+            if target in of_class:
+                return of_class[target]
+    return NoOptions
 
 
 def _card(option: str, given: Any) -> Card:

@@ -16,7 +16,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
+from uuid import uuid4
 
 import torch
 from torch import Tensor
@@ -167,12 +168,14 @@ class _Short:
     """What classes of functions share: their objects are pickled by the place of the card.
 
     Attributes:
-        function: what the user wrote. parameters: how many it has. key: of its class in `_made`.
+        function: what the user wrote. parameters: how many it has.
+        key, number: of its class, in `_made` and in `_in_order`.
     """
 
     function: Function
     parameters: int
     key: Key
+    number: int
 
     @property
     def place(self) -> str:
@@ -186,25 +189,30 @@ class _Short:
         raise error(f"{self.place} returned {kind_of(returned)}, allowed: {kind_of(given)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _blank, (self.key,), self.__dict__
+        return _blank, (self.key, self.number, PROCESS), self.__dict__
 
 
+PROCESS = uuid4().hex
+"""This process, in which a class has its number."""
 _made: dict[Key, type] = {}
-"""The classes that were made of functions in this process."""
+"""The classes that were made of functions here, the latest of each key."""
+_in_order: list[type] = []
+"""All of them: two may have the same name."""
 
 
-def _blank(key: Key) -> Any:
+def _blank(key: Key, number: int, process: str) -> Any:
     """An object of the class that was made of a function, without its attributes."""
-    if key not in _made:
+    if process != PROCESS and key not in _made:
         import_module(key[0])
-    made: Any = _made[key]
+    made: Any = _in_order[number] if process == PROCESS else _made[key]
     return made.__new__(made)
 
 
 def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[str, Any], called: str) -> Decorator:
-    """Fill in a class and a card from a function.
+    """Make a class and a card of a function.
 
     Args:
+        made: the class's base, which calls the function.
         parameters: how many parameters the function may have. about: fields of the card. called: the decorator's name.
     """
 
@@ -220,16 +228,16 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
             allowed = " or ".join(map(str, parameters))
             told = f"its function takes {len(given)} parameters" + " (not all by position)" * (count < len(given))
             raise UserError(f"{kind} {about['name']}: {told}, allowed: {allowed}")
-        short = cast("type[_Short]", made)
-        short.function, short.parameters = staticmethod(function), count
-        short.__name__ = short.__qualname__ = function.__name__
-        short.__module__, short.__doc__ = function.__module__, function.__doc__
-        short.key = (function.__module__, kind, about["name"])
-        _made[short.key] = made
+        key = (function.__module__, kind, about["name"])
+        whose = {"function": staticmethod(function), "parameters": count, "key": key, "number": len(_in_order)}
+        says = {"__module__": function.__module__, "__doc__": function.__doc__, "__qualname__": function.__name__}
+        short = type(function.__name__, (made,), {**whose, **says})
+        _made[key] = short
+        _in_order.append(short)
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
         version = about["version"] if "version" in about else fingerprint(function)
         try:
-            card = Card(**{**about, "title": title, "version": version}, kind=kind, target=made)
+            card = Card(**{**about, "title": title, "version": version}, kind=kind, target=short)
         except (TypeError, ValueError) as error:
             raise UserError(f"{kind} {about['name']}: {error}") from None
         if function.__module__ == "__main__":  # of a session; a plug-in file's are found by its syntax tree

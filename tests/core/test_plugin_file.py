@@ -114,6 +114,14 @@ def test_a_file_that_was_edited_is_read_again(jobs: int, tmp_path: Path) -> None
     assert outcome(path, jobs) == before
 
 
+def test_a_rule_of_an_edited_file_is_the_new_one_outside_a_run(tmp_path: Path) -> None:
+    path = saved(tmp_path, RULE)
+    plugin_file.use([str(path)])
+    assert fa.aggregate("first", [[1.0], [2.0], [4.0]], f=0).tolist() == [1.0]
+    edit(path, "Aggregate(x[0]", "Aggregate(x[2]")
+    assert fa.aggregate("first", [[1.0], [2.0], [4.0]], f=0).tolist() == [4.0]
+
+
 def test_an_attack_of_a_file_that_was_edited_is_the_new_one(tmp_path: Path) -> None:
     """Its code runs in other processes, some of which stay."""
     path = saved(tmp_path, "import fedarena as fa\n@fa.poisoning('push')\ndef push(own, rng):\n    return +8 * own\n")

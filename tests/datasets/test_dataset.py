@@ -13,7 +13,7 @@ import pytest
 from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.registry import find
-from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.datasets.dataset import Dataset, Provenance, load_from
 from fedarena.problem import problem as problems
 from fedarena.problem.spec import ProblemSpec
 
@@ -141,3 +141,29 @@ def test_rows_of_different_lengths_are_refused() -> None:
         UserError, match=r"^data set 'toy': x_train holds rows of different lengths, expected an array$"
     ):
         toy([[0.0, 1.0], [0.5]], 1.0)
+
+
+def test_masked_values_and_inputs_of_no_number_are_refused() -> None:
+    with pytest.raises(UserError, match=r"^data set 'toy': x_train has masked values, expected an array without$"):
+        toy(np.ma.masked_array(UNIT, UNIT.max() == UNIT), 1.0)
+    with pytest.raises(UserError, match=r"x_train is \[12, 0\], expected inputs of 1 number or more$"):
+        toy(np.zeros((12, 0), np.float32), 1.0)
+
+
+def test_a_loader_that_draws_other_samples_is_refused() -> None:
+    rng = np.random.default_rng(0)
+
+    def drawn(data_dir: Path | None = None) -> Dataset:
+        return toy(rng.random(UNIT.shape, np.float32), 1.0)
+
+    def steady(data_dir: Path | None = None) -> Dataset:
+        return toy()
+
+    for _ in range(2):
+        load_from(steady, None)
+    load_from(drawn, None)
+    said = (
+        r"^dataset \S+drawn \(test_dataset\.py:\d+\) returned other samples than before, allowed: the same at each call"
+    )
+    with pytest.raises(UserError, match=said):
+        load_from(drawn, None)

@@ -335,6 +335,17 @@ def test_a_layer_that_does_not_fit_is_called_a_layer() -> None:
         invert(nn.Linear(64, 10), [torch.zeros(10, 64), torch.zeros(10)], **wrong)
 
 
+def test_a_model_that_is_another_one_when_copied_is_refused() -> None:
+    """The search would be in a network with other parameters than the user's."""
+    model = dense()
+    model.forward = lambda x: nn.Sequential.forward(model, x)  # type: ignore[method-assign]
+    said = (
+        r"^model: its parameter \S+ has no part in the outputs of a copy of it, allowed: parameters that the forward "
+    )
+    with pytest.raises(UserError, match=said):
+        invert(model, gradient_of(model, *digits(1)), input_shape=(1, 8, 8), n_classes=10, attack="dlg")
+
+
 def test_a_parameter_that_is_not_used_has_no_gradient() -> None:
     class WithToken(nn.Module):
         def __init__(self) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fedarena.core.errors import UserError
 from fedarena.core.registry import find
-from fedarena.models.architecture import Architecture, UnusableLayer, blank
+from fedarena.models.architecture import Architecture, UnusableLayer, blank, zeroed
 from fedarena.models.mlp import MLP
 from fedarena.models.module_check import require_pure
 from fedarena.problem.problem import Problem, build
@@ -171,6 +171,90 @@ def test_a_buffer_keeps_the_values_of_its_constructor(lazily: bool, monkeypatch:
     model = built(monkeypatch, Constant, lazily=lazily).task.model
     assert torch.equal(model.get_buffer("middle.weights"), torch.arange(8.0))
     assert not any(p.any() for p in model.parameters()) or not lazily
+
+
+class Average(nn.Module):
+    """Keeps a tensor that it has not declared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = torch.zeros(())
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.mean = 0.9 * self.mean + 0.1 * x.mean()
+        return x - self.mean
+
+
+def test_a_tensor_that_changes_is_a_state_though_it_is_no_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=r"layer 'middle' \(Average\) changes its mean with every batch, allowed: "):
+        built(monkeypatch, Average, lazily=False)
+
+
+class Two(nn.Module):
+    """Two layers, the second of which the forward step finds in some way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flat, self.one, self.other = nn.Flatten(), nn.Linear(512, 512), nn.Linear(512, 512)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(torch.tanh(self.one(self.flat(x))))
+
+    def second(self, x: Tensor) -> Tensor:
+        return self.other(x)
+
+
+class ByClosure(Two):
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = lambda x: self.other(x)  # type: ignore[method-assign]
+
+
+class ByParameters(Two):
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = [self.other.weight, self.other.bias]
+
+    def second(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, *self.held)
+
+
+class ByList(Two):
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = [self.other]
+
+    def second(self, x: Tensor) -> Tensor:
+        made: Tensor = self.held[0](x)
+        return made
+
+
+@pytest.mark.parametrize("middle", [ByClosure, ByParameters])
+def test_parameters_that_a_copy_does_without_are_refused(
+    middle: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The harness passes parameters to copies of a module. Such a module would not be trained."""
+    with pytest.raises(UserError, match=r"parameter middle\.other\.weight has no part in the outputs of a copy of it"):
+        built(monkeypatch, middle, lazily=False)
+
+
+@pytest.mark.parametrize("middle", [Two, ByList])
+def test_parameters_that_a_copy_takes_along_are_accepted(
+    middle: Callable[[], nn.Module], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert built(monkeypatch, middle, lazily=False).init
+
+
+def test_a_buffer_that_shares_memory_with_a_parameter_keeps_its_values() -> None:
+    class Anchored(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.register_buffer("anchor", self.layer.weight.detach())
+
+    made = zeroed(Anchored)
+    assert made.get_buffer("anchor").any()
+    assert not made.get_parameter("layer.weight").any()
 
 
 def test_constants_that_a_constructor_draws_follow_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,17 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
-from torch import nn
+from torch import nn, relu, tanh
 
 from fedarena.runs.fingerprint import fingerprint
 
@@ -88,7 +91,76 @@ def nested(depth: int) -> Any:
     return [nested(depth - 1)] * 2 if depth else [1]
 
 
+def with_its(module: nn.Module, **attributes: Any) -> nn.Module:
+    for name, value in attributes.items():
+        setattr(module, name, value)
+    return module
+
+
+def with_hook(hook: Callable[..., Any]) -> nn.Module:
+    module = nn.Linear(8, 2)
+    module.register_forward_hook(hook)
+    return module
+
+
+class Slotted:
+    """An object without a `__dict__`, whose text does not tell it."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __repr__(self) -> str:
+        return "Slotted()"
+
+
+@dataclass
+class Config:
+    """Its text shows few digits of a tensor."""
+
+    held: Any
+
+
+def marked(function: Callable[..., Any], mark: int) -> Callable[..., Any]:
+    made: Any = FunctionType(function.__code__, function.__globals__, function.__name__)
+    made.mark = mark
+    return made
+
+
+def with_metaclass(factor: float) -> type:
+    class Meta(type):
+        def __call__(cls) -> Any:
+            return factor
+
+    class Made(metaclass=Meta):
+        pass
+
+    return Made
+
+
+def with_module(factor: float) -> Callable[..., Any]:
+    """A function that uses a module of the user's."""
+    util = ModuleType("util")
+    exec(f"def helper(x):\n    return {factor} * x", util.__dict__)
+    return from_text("def made(x, f):\n    return util.helper(x)", util=util)
+
+
 DIFFERENT = {
+    "parts that stand twice": (Holding([relu, tanh, relu]), Holding([relu, tanh, tanh])),
+    "tensors in a dataclass": (Holding(Config(torch.tensor(1.0))), Holding(Config(torch.tensor(1.00001)))),
+    "tables": (Holding(pd.DataFrame({"a": range(99)})), Holding(pd.DataFrame({"a": [*range(50), *range(51, 100)]}))),
+    "slots": (Holding(Slotted(1)), Holding(Slotted(2))),
+    "arrays of objects": (Holding(np.array([1, "a"], object)), Holding(np.array([2, "a"], object))),
+    "what a layer does not show": (nn.AvgPool2d(2), nn.AvgPool2d(2, count_include_pad=False)),
+    "modes": (Holding(1), Holding(1).eval()),
+    "hooks": (with_hook(relu), with_hook(tanh)),
+    "attributes of torch's layers": (with_its(nn.ReLU(), mark=1), with_its(nn.ReLU(), mark=2)),
+    "forward steps of torch's layers": (with_its(net(), forward=relu), with_its(net(), forward=tanh)),
+    "attributes of functions": (marked(nested, 1), marked(nested, 2)),
+    "metaclasses": (with_metaclass(1.0), with_metaclass(2.0)),
+    "the user's modules": (with_module(1.0), with_module(2.0)),
+    "generators of numbers": (Holding(np.random.default_rng(0)), Holding(np.random.default_rng(1))),
     "global variables": (from_text(BY_LOOP, width=4), from_text(BY_LOOP, width=8)),
     "helpers": (from_text(BY_HELPER.format(2)), from_text(BY_HELPER.format(3))),
     "functions of torch": (Holding(torch.relu), Holding(torch.tanh)),
@@ -128,6 +200,9 @@ REPEATED: dict[str, Callable[[], Any]] = {
     "lazy": lambda: nn.LazyLinear(3),
     "meta": lambda: Holding(torch.zeros(2, device="meta")),
     "functions": lambda: Holding({net, own}),
+    "by a function": lambda: Holding({net: 1, own: 2}),
+    "hooked": lambda: with_hook(relu),
+    "table": lambda: Holding(pd.DataFrame({"a": [1, 2]})),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from helpers.repeatable import repeatable
 from torch import nn
 
 import fedarena as fa
+from fedarena.attacks.poisoning.alie import ALIE
 from fedarena.contracts.aggregator import Aggregate, Aggregator
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.poisoning import Poisoning
@@ -21,7 +23,10 @@ from fedarena.core import registry
 from fedarena.core.card import Card, Kind
 from fedarena.core.tensors import scale
 from fedarena.datasets.dataset import Dataset, Provenance
+from fedarena.defenses.aggregators.krum import Krum
+from fedarena.defenses.dp_sgd.protocol import DPSGD
 from fedarena.defenses.fedavg.protocol import FedAvg
+from fedarena.defenses.secure.pairwise import PairwiseMasks
 from fedarena.runs.own_objects import name_of
 
 SHORT: dict[str, Any] = {"rounds": 4, "model": "mlp", "model.widths": 8}
@@ -96,6 +101,62 @@ def test_a_client_step_of_ones_own_is_what_runs() -> None:
     curves = {r["defense"]: r["utility"]["clean_curve"] for r in made}
     assert len({point[1] for point in curves["nothing"]}) == 1, "the model never moves"
     assert curves["nothing"] != curves["fedavg"]
+
+
+class Mixin:
+    """A client step that is put before a protocol."""
+
+    def client(self, down: Any, batch: Any, memory: Any, noise: Any) -> Any:
+        return scale(0.0, down), memory
+
+
+def test_a_client_step_of_a_mix_in_or_an_assignment_is_what_runs() -> None:
+    class Mixed(Mixin, FedAvg):
+        pass
+
+    class Assigned(FedAvg):
+        pass
+
+    Assigned.client = Mixin.client  # type: ignore[assignment, method-assign]
+    for given in (Mixed, Assigned):
+        made = fa.run(given, "last-layer-label", party="server", **SHORT, jobs=1)
+        curve = next(r["utility"]["clean_curve"] for r in made if r["defense"] != "fedavg")
+        assert len({point[1] for point in curve}) == 1, "the model never moves"
+
+
+class Doubled(PairwiseMasks):
+    """A sum that is wrong, so that a run with another sum shows."""
+
+    def __call__(self, vectors: torch.Tensor, rng: Any) -> Any:
+        made = super().__call__(vectors, rng)
+        return replace(made, total=0 * made.total)
+
+
+def test_a_sum_of_ones_own_is_what_runs_in_every_round() -> None:
+    made = fa.run(Doubled, "sign-flip", **POISONED, jobs=1)
+    attacked = next(r for r in made if r["attack"] != "none" and "doubled" in r["defense"])
+    assert len({point[1] for point in attacked["utility"]["clean_curve"]}) == 1
+    assert attacked["metrics"]["accuracy_drop"] == 0, "no upload reaches the model"
+
+
+def test_a_class_below_a_method_with_options_has_them() -> None:
+    class Quieter(DPSGD):
+        pass
+
+    class Pushed(ALIE):
+        pass
+
+    def of_defense(defense: Any, attack: Any) -> list[dict[str, Any]]:
+        given = {"defense.epsilon": 8.0, "attack.z": 2.0}
+        made = fa.run(defense, attack, **POISONED, **given, jobs=1)
+        assert {r["status"] for r in made} == {"ok"}
+        return [r["options"] for r in made if r["defense"] != "fedavg"]
+
+    assert of_defense(Quieter, Pushed) == of_defense("dp-sgd", "alie")
+    assert (
+        fa.aggregate(type("Mine", (Krum,), {}), np.eye(6), f=1).tolist()
+        == fa.aggregate("krum", np.eye(6), f=1).tolist()
+    )
 
 
 def test_a_class_that_changed_under_its_name_is_the_new_one() -> None:
@@ -212,6 +273,15 @@ class Shifted(nn.Module):
         return self.dense(x.flatten(1) - self.mean)
 
 
+def test_a_norm_of_the_present_batch_is_trained() -> None:
+    norm = nn.BatchNorm1d(8, affine=False, track_running_stats=False)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), norm, nn.Tanh(), nn.Linear(8, 10))
+    made = fa.run("median", "sign-flip", model=model, clients=5, corrupted=1, rounds=3, batch_size=4, jobs=1)
+    assert {r["status"] for r in made} == {"ok"}
+    with pytest.raises(fa.UserError, match=r"\(Sequential\) fails on inputs \[1, 1, 8, 8\]: ValueError: Expected more"):
+        fa.run("median", "sign-flip", model=model, clients=5, corrupted=1, rounds=3, batch_size=1, jobs=1)
+
+
 def test_what_a_module_keeps_beside_its_parameters_is_used() -> None:
     def reached(model: Any) -> list[dict[str, float]]:
         return metrics(fa.run("krum", "sign-flip", model=model, clients=5, corrupted=1, rounds=3, jobs=1))
@@ -276,13 +346,13 @@ class Silent(nn.Linear):
     [
         (
             nn.Linear(9, 4),
-            r"linear, whose forward step \(Linear\) fails on inputs \[2, 1, 8, 8\]: .*9x4.* allowed: .*; nn.Flatten",
+            r"linear, whose forward step \(Linear\) fails on inputs \[1, 1, 8, 8\]: .*9x4.* allowed: .*; nn.Flatten",
         ),
-        (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), r"a tensor \[2, 4\] .* allowed: a tensor \[2, 10\]"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), r"a tensor \[1, 4\] .* allowed: a tensor \[1, 10\]"),
         (nn.Sequential(nn.Flatten(), nn.Linear(64, 10)).double(), "of float64, allowed: float32"),
         (nn.Flatten(), "has no parameters"),
         (twice(nn.Linear(64, 64)), "parameter 1.weight is also 2.weight, allowed: a name for each"),
-        (Silent(64, 10), r"makes None of inputs \[2, 1, 8, 8\]"),
+        (Silent(64, 10), r"makes None of inputs \[1, 1, 8, 8\]"),
         (lambda input_shape, n_classes: None, "function made None, allowed: an nn.Module"),
         (lambda input_shape, n_classes: nn.Linear, "function made a class, allowed: an nn.Module"),
         (lambda: nn.Linear(64, 10), r"function of \(\), allowed: one of \(input_shape, n_classes\)"),

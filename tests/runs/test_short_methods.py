@@ -337,6 +337,29 @@ def test_an_upload_of_the_wrong_shape_is_named_with_its_place() -> None:
     assert "returned a tensor [1, 3], allowed: a tensor [1, " in record["reason"]
 
 
+def scaled(name: str, factor: float) -> Card:
+    @fa.defense(name)
+    def made(upload: Tensor) -> Tensor:
+        """What is sent is scaled."""
+        return factor * upload
+
+    return made
+
+
+def test_of_two_methods_of_one_name_each_is_what_was_handed_over() -> None:
+    one, other = scaled("scaled", 0.0), scaled("scaled", 1.0)
+    decorate = fa.rule("either")
+    first, second = decorate(lambda x, f: 0 * x[0]), decorate(lambda x, f: x.mean(0))
+    short: dict[str, Any] = {"rounds": 4, "clients": 4, "corrupted": 1, "model": "mlp", "jobs": 1}
+    for still, moving in ((one, other), (first, second)):
+        curves = [
+            next(r["utility"]["clean_curve"] for r in fa.run(card, "sign-flip", **short) if r["defense"] != "fedavg")
+            for card in (still, moving, still)
+        ]
+        assert curves[0] == curves[2] != curves[1]
+        assert len({point[1] for point in curves[0]}) == 1, "the model never moves"
+
+
 def test_several_files_are_given_as_a_list() -> None:
     files = [str(ROOT / "examples" / f"short_{kind}.py") for kind in ("rule", "poisoning")]
     results = fa.run("short-middle", "short-backwards", plugin=files, rounds=2, clients=4, corrupted=1)
