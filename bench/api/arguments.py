@@ -18,8 +18,13 @@ OBJECTS = ("defense", "rule", "attack", "dataset", "model")
 def named_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options with names in place of objects; plug-in files that changed are read again. Raises UserError."""
     from fedarena.core.plugin_file import renew
+    from fedarena.core.registry import held
 
     renew()
+    if held():
+        from fedarena.runs.own_objects import renew_versions
+
+        renew_versions()
     objects = {
         kind: value
         for kind in OBJECTS

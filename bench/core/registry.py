@@ -77,9 +77,11 @@ class Held(Entry):
 
     Attributes:
         held: the card.
+        source: the class or the function whose hash is the card's version; None: the version is its author's.
     """
 
     held: Card
+    source: Any = None
 
     def card(self, kind: Kind) -> Card:
         return self.held
@@ -103,14 +105,23 @@ class Library:
 _held: dict[tuple[Kind, str], Held] = {}
 
 
-def hold(card: Card) -> None:
-    """Make a card of this session known, in place of an earlier one of its name. Raises UserError for a name in use."""
+def hold(card: Card, source: Any = None) -> None:
+    """Make a card of this session known, in place of an earlier one of its name. Raises UserError for a name in use.
+
+    Args:
+        source: see `Held`.
+    """
     if (other := _claimed(card.kind, card.name)) is not None:
         raise UserError(f"{other} '{card.name}' is claimed by {_origin(other, card.name)}: choose another name")
     for kind in beside(card.kind):
         _held.pop((kind, card.name), None)
-    _held[card.kind, card.name] = Held(card.name, "an object", SESSION, card)
+    _held[card.kind, card.name] = Held(card.name, "an object", SESSION, card, source)
     forget_methods()
+
+
+def held() -> list[Held]:
+    """The objects of this session."""
+    return list(_held.values())
 
 
 def free_name(kind: Kind, name: str) -> str:

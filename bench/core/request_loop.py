@@ -41,12 +41,15 @@ def serve(work: Callable[[Any, Say], bytes]) -> None:
         line.flush()
 
     _compute_as(*pickle.loads(requests.get()))
-    while True:
-        try:
-            answer = work(pickle.loads(requests.get()), lambda message: send("message", message))
-            send("answer", len(answer), answer)
-        except Exception as error:
-            send("error", describe(error))
+    from fedarena.core.global_generators import seeded_generators
+
+    with seeded_generators(0):  # which a user's method may draw from
+        while True:
+            try:
+                answer = work(pickle.loads(requests.get()), lambda message: send("message", message))
+                send("answer", len(answer), answer)
+            except Exception as error:
+                send("error", describe(error))
 
 
 def _receive(source: BinaryIO, requests: SimpleQueue[bytes]) -> None:

@@ -21,13 +21,14 @@ from fedarena.contracts.view import Population, View
 from fedarena.core import given
 from fedarena.core.errors import UnusableAnswer, UserError, type_of
 from fedarena.core.given import Numbers
+from fedarena.core.global_generators import kept_generators
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.core.tensors import Tensors, single_precision
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.models.architecture import UnusableLayer, with_layer_names
-from fedarena.models.module_check import SAMPLES, kept_generators, leaves, require_fit
+from fedarena.models.module_check import SAMPLES, leaves, require_fit
 from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES
 from fedarena.problem.schedule import Schedule

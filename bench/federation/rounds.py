@@ -10,6 +10,7 @@ from statistics import median
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.secure_sum import TooLarge
 from fedarena.contracts.transcript import Round
+from fedarena.core.global_generators import seeded_generators
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
 from fedarena.federation.adversary import Adversary, NoAdversary
@@ -142,30 +143,31 @@ def run(
         probe: measures one more number of the deployed model at every evaluation (`Point.probed`).
     """
     schedule = problem.task.schedule
-    federation = _federation(defense, problem, rng, adversary, draw, replays)
-    state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
-    curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
-    evaluate = partial(_evaluate, defense, problem, probe, curve)
-    for t in range(schedule.rounds):
-        try:
-            result = play(federation, state, t, write=t in watch)
-        except TooLarge as error:
-            if t == 0:  # before the first step no run can have diverged, so the bound is too small
-                raise
-            diverged_at, why = t, f"in round {t} an upload was beyond what can be summed: {error}"
-            break
-        totals.add(result)
-        state = result.state
-        progress((t + 1) / schedule.rounds)
-        if not finite(state.params):
-            diverged_at, why = t, f"a parameter was not finite in round {t}"
-            break
-        due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or federation.adversary.culminates(t))
-        if due and stop(evaluate(state)):
-            break
-    if not curve or curve[-1].rounds != state.round:
-        evaluate(state)
-    return _finished(federation, state, tuple(curve), totals, diverged_at, why)
+    with seeded_generators(rng.child("global generators").integer(63)):  # which a user's method may draw from
+        federation = _federation(defense, problem, rng, adversary, draw, replays)
+        state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
+        curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
+        evaluate = partial(_evaluate, defense, problem, probe, curve)
+        for t in range(schedule.rounds):
+            try:
+                result = play(federation, state, t, write=t in watch)
+            except TooLarge as error:
+                if t == 0:  # before the first step no run can have diverged, so the bound is too small
+                    raise
+                diverged_at, why = t, f"in round {t} an upload was beyond what can be summed: {error}"
+                break
+            totals.add(result)
+            state = result.state
+            progress((t + 1) / schedule.rounds)
+            if not finite(state.params):
+                diverged_at, why = t, f"a parameter was not finite in round {t}"
+                break
+            due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or federation.adversary.culminates(t))
+            if due and stop(evaluate(state)):
+                break
+        if not curve or curve[-1].rounds != state.round:
+            evaluate(state)
+        return _finished(federation, state, tuple(curve), totals, diverged_at, why)
 
 
 def _evaluate(defense: Defense, problem: Problem, probe: Probe, curve: list[Point], state: State) -> Point:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fedarena.core.errors import UserError, describe
+from fedarena.core.global_generators import kept_generators
 from fedarena.core.tensors import kind_of, lacks_memory
 from fedarena.models.architecture import NORMS_ALLOWED, UnusableLayer, called
 
@@ -39,6 +39,32 @@ def require_fit(
         UnusableLayer: such a module, one without parameters or with shared ones, one for several GPUs, or one whose
             copy does without a parameter.
     """
+    _require_trainable(module)
+    try:
+        out = require_pure(module, input_shape, samples)
+        reached = _reached(module, input_shape, samples)
+    except Exception as error:  # it may be a user's, which fails in any way
+        if isinstance(error, UserError) or lacks_memory(error):
+            raise
+        flat = "; nn.Flatten() makes rows of images" if len(input_shape) > 1 else ""
+        inputs = [samples, *input_shape]
+        told = f"{called('', module)} fails on inputs {inputs}: {describe(error, anywhere=False)}"
+        raise UnusableLayer(f"{told}, allowed: a module that takes them{flat}") from error
+    if not isinstance(out, Tensor) or out.shape != (samples, outputs):
+        inputs = [samples, *input_shape]
+        raise UnusableLayer(
+            f"{called('', module)} makes {kind_of(out)} of inputs {inputs}, allowed: a tensor {[samples, outputs]}"
+        )
+    needed = [name for name, _ in module.named_parameters()] if used is None else used
+    if unused := [name for name in needed if name not in reached]:
+        raise UnusableLayer(
+            f"parameter {unused[0]} has no part in the outputs of a copy of it, allowed: parameters that the forward "
+            "step takes from its own module, and not from a closure, a list or a hook"
+        )
+
+
+def _require_trainable(module: nn.Module) -> None:
+    """Refuse a module without parameters, with shared, frozen or other ones, or for several GPUs."""
     if next(module.parameters(), None) is None:
         raise UnusableLayer(f"{called('', module)} has no parameters, allowed: a module that can be trained")
     for name, layer in module.named_modules():
@@ -55,31 +81,22 @@ def require_fit(
             f"{called('', module)} has parameters without a gradient ({', '.join(frozen)}), allowed: parameters that "
             "are trained; what stays as it is can be a buffer (register_buffer)"
         )
-    params = dict(module.named_parameters())
-    for name, p in params.items():
+    for name, p in module.named_parameters():
         if p.dtype != torch.float32:
             kind = str(p.dtype).removeprefix("torch.")
             raise UnusableLayer(f"parameter {name} is of {kind}, allowed: float32 (model.float())")
-    try:
-        out = require_pure(module, input_shape, samples)
-        reached = _reached(module, input_shape, samples)
-    except Exception as error:  # it may be a user's, which fails in any way
-        if isinstance(error, UserError) or lacks_memory(error):
-            raise
-        flat = "; nn.Flatten() makes rows of images" if len(input_shape) > 1 else ""
-        inputs = [samples, *input_shape]
-        told = f"{called('', module)} fails on inputs {inputs}: {describe(error, anywhere=False)}"
-        raise UnusableLayer(f"{told}, allowed: a module that takes them{flat}") from error
-    if not isinstance(out, Tensor) or out.shape != (samples, outputs):
-        inputs = [samples, *input_shape]
-        raise UnusableLayer(
-            f"{called('', module)} makes {kind_of(out)} of inputs {inputs}, allowed: a tensor {[samples, outputs]}"
-        )
-    if unused := [name for name in (params if used is None else used) if name not in reached]:
-        raise UnusableLayer(
-            f"parameter {unused[0]} has no part in the outputs of a copy of it, allowed: parameters that the forward "
-            "step takes from its own module, and not from a closure, a list or a hook"
-        )
+
+
+def require_initial(module: nn.Module, drawn: Any) -> None:
+    """Refuse initial values that are not those of a module's parameters, in single precision."""
+    wanted = {name: (list(p.shape), torch.float32) for name, p in module.named_parameters()}
+    found = {name: (list(t.shape), t.dtype) for name, t in drawn.items()} if isinstance(drawn, Mapping) else {}
+    for name, (shape, _) in wanted.items():
+        if found.get(name) != wanted[name]:
+            told = f"{kind_of(drawn[name])} of {str(found[name][1])[6:]}" if name in found else "left out"
+            raise UnusableLayer(f"initial parameter {name} is {told}, allowed: a tensor {shape} of float32")
+    if odd := sorted(found.keys() - wanted.keys()):
+        raise UnusableLayer(f"initial parameter {odd[0]} is none of the module's, allowed: {', '.join(wanted)}")
 
 
 def _reached(module: nn.Module, input_shape: tuple[int, ...], samples: int) -> set[str]:
@@ -126,27 +143,6 @@ def require_pure(module: nn.Module, input_shape: tuple[int, ...], samples: int =
     finally:
         for handle in handles:
             handle.remove()
-
-
-@contextmanager
-def kept_generators() -> Iterator[None]:
-    """Give the global generators their states back at the end."""
-    python, arrays = random.getstate(), np.random.get_state()
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(arrays)
-
-
-def seeded(seed: int, make: Callable[[], nn.Module]) -> nn.Module:
-    """Build a module whose constructor may draw constants from the global generators: they follow from `seed`."""
-    with kept_generators():
-        random.seed(seed)
-        np.random.seed(seed % 2**32)
-        torch.default_generator.manual_seed(seed)
-        return make()
 
 
 def _remember(before: dict[str, tuple[Any, ...]], name: str, layer: nn.Module, *_: Any) -> None:

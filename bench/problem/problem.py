@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from fedarena.core.errors import UserError
+from fedarena.core.global_generators import seeded_generators
 from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, find_device, lacks_memory, to
+from fedarena.core.tensors import Tensors, find_device, lacks_memory, single_precision, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance, load_from
 from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names
-from fedarena.models.module_check import SAMPLES, require_fit, seeded
+from fedarena.models.module_check import SAMPLES, require_fit, require_initial
 from fedarena.problem.augment import augmented, check_augment
 from fedarena.problem.data_split import Index, choose_corrupted, divide, hold
 from fedarena.problem.loss import Criterion
@@ -232,11 +233,14 @@ def _model(
     with _explained_lack_of_memory(spec):
         outputs = Criterion(spec.schedule.loss, data.n_classes).outputs
         try:
-            drawn = seeded(rng.child("module").integer(63), lambda: architecture.module(shape, outputs))
-            made = made_by(architecture, drawn)
+            with seeded_generators(rng.child("module").integer(63)):
+                made = made_by(architecture, architecture.module(shape, outputs))
             require_fit(made, shape, outputs, min(SAMPLES, spec.schedule.batch_size))
             module = with_layer_names(made)
-            init = to(architecture.init(module, rng.torch()), device)
+            with single_precision(), seeded_generators(rng.child("init").integer(63)):
+                values = architecture.init(module, rng.torch())
+            require_initial(module, values)
+            init = to(values, device)
         except UnusableLayer as error:
             raise UserError(f"option 'model' is {spec.model}, whose {error}") from None
         module = module.to(device)

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from inspect import signature
 from typing import Any, ClassVar
 
@@ -53,10 +54,28 @@ def name_of(option: str, given: Any) -> str:
     """
     try:
         card = given if isinstance(given, Card) else _card(option, given)
+        source = getattr(card.target, "versioned_by", None) if isinstance(given, Card) else _source(card)
     except ValueError as error:  # a name that no method may have
         raise UserError(f"option '{option}' is {type_of(given)}: {error}") from None
-    registry.hold(card)
+    hold_with(card, source)
     return card.name
+
+
+def hold_with(card: Card, source: Any) -> None:
+    """Make a card known, whose version is the hash of a class or a function if one is given. Raises UserError."""
+    registry.hold(card if source is None else replace(card, version=fingerprint(source)), source)
+
+
+def renew_versions() -> None:
+    """Give the methods of this session the hash of what they now are: a variable that they use may have changed."""
+    for held in registry.held():
+        if held.source is not None and fingerprint(held.source) != held.held.version:
+            hold_with(held.held, held.source)
+
+
+def _source(card: Card) -> Any:
+    """The class that a card was made of; None for the harness's own class around a module or arrays."""
+    return card.target if isinstance(card.target, type) and not issubclass(card.target, OwnModel) else None
 
 
 def card_of_class(given: Any) -> Card:

@@ -170,12 +170,14 @@ class _Short:
     Attributes:
         function: what the user wrote. parameters: how many it has.
         key, number: of its class, in `_made` and in `_in_order`.
+        versioned_by: the function if its hash is the version; None: the version is its author's.
     """
 
     function: Function
     parameters: int
     key: Key
     number: int
+    versioned_by: Function | None
 
     @property
     def place(self) -> str:
@@ -230,19 +232,20 @@ def _decorator(kind: Kind, made: type, parameters: tuple[int, ...], about: dict[
             raise UserError(f"{kind} {about['name']}: {told}, allowed: {allowed}")
         key = (function.__module__, kind, about["name"])
         whose = {"function": staticmethod(function), "parameters": count, "key": key, "number": len(_in_order)}
+        source = None if "version" in about else function
         says = {"__module__": function.__module__, "__doc__": function.__doc__, "__qualname__": function.__name__}
-        short = type(function.__name__, (made,), {**whose, **says})
+        short = type(function.__name__, (made,), {**whose, **says, "versioned_by": source})
         _made[key] = short
         _in_order.append(short)
         title = about["title"] or (function.__doc__ or function.__name__).strip().splitlines()[0]
-        version = about["version"] if "version" in about else fingerprint(function)
+        version = about["version"] if source is None else fingerprint(source)
         try:
             card = Card(**{**about, "title": title, "version": version}, kind=kind, target=short)
         except (TypeError, ValueError) as error:
             raise UserError(f"{kind} {about['name']}: {error}") from None
         if function.__module__ == "__main__":  # of a session; a plug-in file's are found by its syntax tree
             with suppress(UserError):  # a name in use is told where the card is used
-                hold(card)
+                hold(card, source)
         return card
 
     return decorate

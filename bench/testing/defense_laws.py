@@ -13,11 +13,11 @@ from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.transcript import Round, cut
 from fedarena.contracts.view import View, seal
+from fedarena.core.global_generators import kept_generators
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, row
 from fedarena.core.threat import FORMS, PARTIES, VISIBILITY, NotApplicable, Threat
 from fedarena.federation import rounds
-from fedarena.models.module_check import kept_generators
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch, Task
 from fedarena.testing.federations import defense_of, plainly_trained, problem_for, trained

@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from fedarena.core.errors import UserError, describe, place_of
+from fedarena.core.global_generators import kept_generators
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names
 from fedarena.models.dropout import MASK
-from fedarena.models.module_check import SAMPLES, kept_generators, require_pure
+from fedarena.models.module_check import SAMPLES, require_pure
 from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
 from fedarena.testing.same import difference, same
 

@@ -27,8 +27,10 @@ from fedarena.defenses.aggregators.krum import Krum
 from fedarena.defenses.dp_sgd.protocol import DPSGD
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.defenses.secure.pairwise import PairwiseMasks
+from fedarena.models.mlp import MLP
 from fedarena.runs.own_objects import name_of
 
+OPTIONS = registry.find("model", "mlp").options
 SHORT: dict[str, Any] = {"rounds": 4, "model": "mlp", "model.widths": 8}
 POISONED = SHORT | {"clients": 8, "corrupted": 2, "batch_size": 8, "training.lr": 0.2, "training.eval_every": 1}
 
@@ -271,6 +273,49 @@ class Shifted(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.dense(x.flatten(1) - self.mean)
+
+
+def test_what_a_function_uses_counts_when_it_runs(tmp_path: Path) -> None:
+    """A cell of a notebook sets a global variable after the cell of the function."""
+    session: dict[str, Any] = {"__name__": "__main__", "fa": fa}
+    exec("@fa.rule('cell')\ndef cell(x, f):\n    return FACTOR * x.mean(0)", session)
+    short: dict[str, Any] = {"rounds": 2, "model": "mlp", "clients": 4, "corrupted": 1, "jobs": 1, "out": tmp_path}
+    for factor, by_name in ((1.0, False), (-1.0, False), (-1.0, True), (3.0, True)):
+        session["FACTOR"] = factor
+        fa.run("cell" if by_name else session["cell"], "sign-flip", **short)
+    versions = {r["versions"]["defense+cell"] for r in fa.read_records(tmp_path) if r["defense"] == "cell"}
+    assert len(versions) == 3
+
+
+@pytest.mark.parametrize(
+    ("init", "said"),
+    [
+        (lambda made: {name: t for name, t in made.items() if name != "out.bias"}, r"out\.bias is left out"),
+        (lambda made: {name: t.double() for name, t in made.items()}, r"fc1\.weight is .*float64.* of float32"),
+        (lambda made: {**made, "more": torch.zeros(1)}, "more is none of the module's"),
+        (lambda made: None, r"fc1\.weight is left out"),
+    ],
+)
+def test_initial_values_that_are_not_the_module_s_are_refused(init: Any, said: str) -> None:
+    class Bad(MLP):
+        def init(self, module: nn.Module, generator: torch.Generator) -> Any:
+            return init(super().init(module, generator))
+
+    with pytest.raises(fa.UserError, match=f"^option 'model' is bad, whose initial parameter {said}"):
+        fa.run(
+            "krum", "sign-flip", model=Card(name="bad", kind="model", title="bad", target=Bad, options=OPTIONS), jobs=1
+        )
+
+
+def test_initial_values_from_a_global_generator_follow_from_the_seed() -> None:
+    class Drawing(MLP):
+        def init(self, module: nn.Module, generator: torch.Generator) -> Any:
+            return {name: 0.1 * torch.randn(p.shape) for name, p in module.named_parameters()}
+
+    drawing = Card(name="drawing", kind="model", title="draws", target=Drawing, options=OPTIONS)
+    given: dict[str, Any] = {"model": drawing, "clients": 5, "corrupted": 1, "rounds": 2, "jobs": 1}
+    one, other = (metrics(fa.run("krum", "sign-flip", **given)) for _ in range(2))
+    assert one == other
 
 
 def test_a_norm_of_the_present_batch_is_trained() -> None:

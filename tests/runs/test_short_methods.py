@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import random
 import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from helpers.paths import ROOT
@@ -358,6 +360,31 @@ def test_of_two_methods_of_one_name_each_is_what_was_handed_over() -> None:
         ]
         assert curves[0] == curves[2] != curves[1]
         assert len({point[1] for point in curves[0]}) == 1, "the model never moves"
+
+
+@fa.rule("noisy-mean")
+def noisy_mean(x: Tensor, f: int) -> Tensor:
+    return x.mean(0) + 0.1 * torch.randn(x.shape[1]) + 0.1 * float(np.random.rand()) + 0.1 * random.random()
+
+
+@fa.privacy_attack("guesses")
+def guesses(seen: Any, view: Any) -> Tensor:
+    return torch.randint(view.n_classes, (seen.images,))
+
+
+def test_draws_from_global_generators_follow_from_the_seed() -> None:
+    """A function has no stream of its own to draw from."""
+    short: dict[str, Any] = {"rounds": 4, "clients": 4, "corrupted": 1, "model": "mlp", "jobs": 1}
+    before = random.getstate(), torch.get_rng_state().tolist()
+    results = [
+        [r["metrics"] for seed in (0, 1) for r in fa.run(*pairing, seeds=[seed], **more)]
+        for pairing, more in ((("fedavg", guesses), {"model": "mlp", "jobs": 1}), ((noisy_mean, "sign-flip"), short))
+        for _ in range(2)
+    ]
+    assert results[0] == results[1]
+    assert results[2] == results[3]
+    assert len({str(metrics) for metrics in results[2]}) > 2, "another seed draws other numbers"
+    assert before == (random.getstate(), torch.get_rng_state().tolist())
 
 
 def test_several_files_are_given_as_a_list() -> None:
