@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -165,6 +167,27 @@ def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
             f"aggregator {wrapper}: the rule inside remembers what each client sent, and the rows that {wrapper} makes "
             "are not one client's, allowed: a rule without such a memory"
         )
+
+
+@contextmanager
+def calls_of(rule: Aggregator) -> Iterator[list[int]]:
+    """The numbers of uploads that a rule is asked about within the block."""
+    own, calls = type(rule), list[int]()
+
+    @wraps(own.__call__)
+    def counted(self: Aggregator, x: Tensor, call: Call) -> Aggregate:
+        calls.append(len(x))
+        return own.__call__(self, x, call)
+
+    object.__setattr__(rule, "__class__", type(own.__name__, (own,), {**_named_as(own), "__call__": counted}))
+    try:
+        yield calls
+    finally:
+        object.__setattr__(rule, "__class__", own)
+
+
+def _named_as(given: type) -> dict[str, str]:
+    return {"__module__": given.__module__, "__qualname__": given.__qualname__}
 
 
 def checked(returned: Any, rule: Aggregator, x: Tensor) -> Aggregate:

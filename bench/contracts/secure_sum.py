@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from fedarena.core.contract import faster_forms_of
+from fedarena.core.contract import inherit_together
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 
@@ -63,7 +63,7 @@ class SecureSum(ABC):
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """An object that makes its own sums, and no faster ones of another protocol's that it inherits."""
-        faster_forms_of(cls, SecureSum, "__call__", ("without_messages",))
+        inherit_together(cls, SecureSum, "__call__", ("without_messages",))
         return super().__new__(cls)
 
     def __init__(self, options: Any) -> None:

@@ -10,19 +10,19 @@ from typing import Any
 from fedarena.core.errors import UserError, place_of, type_of
 
 
-def faster_forms_of(made: type, contract: type, plain: str, faster: Sequence[str]) -> None:
-    """Have a class's faster forms be those of its plain one.
+def inherit_together(made: type, contract: type, method: str, about: Sequence[str]) -> None:
+    """Have what a class says about one of its methods, and faster forms of it, be about the one that it has.
 
-    Of a class that has the plain form from itself, from a mix-in or by an assignment, but a faster form from a base
-    further away, the faster form is another method's: the contract's own takes its place.
+    Of a class that has the method from itself, from a mix-in or by an assignment, but these from a base further away,
+    they are about another method: the contract's own take their place.
     """
 
     def distance(name: str) -> int:
         return next(i for i, base in enumerate(made.__mro__) if name in vars(base))
 
-    for form in faster:
-        if distance(plain) < distance(form):
-            setattr(made, form, getattr(contract, form))
+    for name in about:
+        if distance(method) < distance(name):
+            setattr(made, name, getattr(contract, name))
 
 
 def require_contract(kind: str, made: Any, contracts: tuple[type, ...]) -> None:

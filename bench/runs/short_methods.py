@@ -73,6 +73,8 @@ def defense(name: str, title: str = "", **card: Any) -> Decorator:
     """
 
     class Short(_Short, FedAvg):
+        no_momentum = ""
+        dropout = True
         undisclosed = "draw the noise that the function gets, and the server takes the mean of what they send"
 
         def draw(self, rng: Rng) -> Tensors:

@@ -46,6 +46,7 @@ class DPFedAvg(ChangedUpload):
     """The protocol; see the module's docstring and `fedarena.defenses.dp_fedavg.card.Options`."""
 
     options: Options
+    sums = True
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         if rule is not None:

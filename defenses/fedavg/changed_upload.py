@@ -33,6 +33,7 @@ class ChangedUpload(FedAvg):
     """FedAvg with T between the client's work and the wire; see the module's docstring."""
 
     no_momentum = "its clients change what they send, so that a momentum would hold changed gradients of earlier rounds"
+    dropout = True
 
     one_batch: ClassVar[str] = ""
     """The protocol's name, if T is of the gradient of one batch; empty: T is of an update as well."""

@@ -43,6 +43,8 @@ class FetchSGD(FedAvg):
 
     options: Options
     no_momentum = "its momentum is the server's, in the sketch"
+    dropout = True
+    sums = True
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         if rule is not None:

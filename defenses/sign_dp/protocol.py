@@ -35,6 +35,7 @@ class SignDP(DPSGD):
     """The protocol; see the module's docstring and `fedarena.defenses.sign_dp.card.Options`."""
 
     options: Options
+    no_momentum = DPSGD.no_momentum
     name = "sign-dp"
     sums = False
 

@@ -17,6 +17,7 @@ from torch import nn
 import fedarena as fa
 from fedarena.attacks.poisoning.alie import ALIE
 from fedarena.contracts.aggregator import Aggregate, Aggregator
+from fedarena.contracts.defense import Direction
 from fedarena.contracts.inference import Inference, Scores
 from fedarena.contracts.poisoning import Poisoning
 from fedarena.core import registry
@@ -124,6 +125,37 @@ def test_a_client_step_of_a_mix_in_or_an_assignment_is_what_runs() -> None:
         made = fa.run(given, "last-layer-label", party="server", **SHORT, jobs=1)
         curve = next(r["utility"]["clean_curve"] for r in made if r["defense"] != "fedavg")
         assert len({point[1] for point in curve}) == 1, "the model never moves"
+
+
+class OwnMedian(FedAvg):
+    """A server's step that asks no rule, and that needs every upload."""
+
+    def direction(self, state: Any, sent: Any, ups: Any, cohort: Any, rng: Any) -> Any:
+        return Direction({name: t.median(0).values for name, t in ups.items()})
+
+
+class SumsToo(OwnMedian):
+    sums = True
+
+
+class Twice(FedAvg):
+    """A client step that says nothing of a momentum."""
+
+    def client(self, down: Any, batch: Any, memory: Any, noise: Any) -> Any:
+        up, memory = super().client(down, batch, memory, noise)
+        return scale(2.0, up), memory
+
+
+def test_what_a_protocol_says_of_its_methods_does_not_hold_for_others() -> None:
+    fa.run(OwnMedian, "sign-flip", **POISONED, jobs=1)
+    with pytest.raises(fa.UserError, match=r"direction \(test_own_objects\.py:\d+\) does not ask the rule Krum \(krum"):
+        fa.run("own-median+krum", "sign-flip", **POISONED, jobs=1)
+    with pytest.raises(fa.UserError, match="shows the server a sum, but this protocol needs every upload"):
+        fa.run("own-median+pairwise-masks", "sign-flip", **POISONED, jobs=1)
+    with pytest.raises(fa.UserError, match="'client_optimizer' is momentum"):
+        fa.run(Twice, "sign-flip", **POISONED, **{"training.client_optimizer": "momentum"}, jobs=1)
+    fa.run(SumsToo, "sign-flip", **POISONED, jobs=1)
+    assert fa.run("sums-too+pairwise-masks", "sign-flip", **POISONED, jobs=1)
 
 
 class Doubled(PairwiseMasks):
