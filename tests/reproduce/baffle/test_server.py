@@ -17,8 +17,16 @@ def test_each_server_has_every_number_of_differences() -> None:
     assert len(TABLE.pieces) == len(SERVERS) * len(DIRECTIONS)
 
 
+@pytest.mark.parametrize(
+    "network", ["16", pytest.param("", id="the table's", marks=pytest.mark.slow)]
+)  # how many pixels K numbers give does not depend on the width
 @pytest.mark.parametrize(("piece", "least", "most"), [("malicious, K = 64", 0.9, 1.0), ("malicious, K = 8", 0.0, 0.5)])
-def test_as_many_numbers_as_pixels_give_the_digit(piece: str, least: float, most: float) -> None:
+def test_as_many_numbers_as_pixels_give_the_digit(
+    piece: str, least: float, most: float, network: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threat, attack, settings = SERVERS["malicious"]
+    if network:
+        monkeypatch.setitem(server.SERVERS, "malicious", (threat, attack, {**settings, "model": {"widths": network}}))
     (row,) = measure(PIECES[piece], Machine(), 0, lambda share, text: None)
     assert least <= row["identified"] <= most
     assert (row["psnr"] > 40) == (least > 0)
