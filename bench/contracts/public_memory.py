@@ -37,9 +37,12 @@ def public_memory(defense: Defense, now: Seen, client: int) -> Tensors:
     t = min(now.index, len(known) - 1)
     memories = [known[t] for _ in PLAYERS]
     while t < now.index:
-        memories = [_remembered(defense, now.down, client, m, t, k) for k, m in zip(PLAYERS, memories, strict=True)]
+        first = _remembered(defense, now.down, client, memories[0], t, PLAYERS[0])
+        if not first:
+            return {}
+        memories = [first, _remembered(defense, now.down, client, memories[1], t, PLAYERS[1])]
         t += 1
-        alike = [name for name in memories[0] if _alike(name, memories)]
+        alike = [name for name in first if _alike(name, memories)]
         if not alike:
             return {}
         if len(alike) == len(memories[0]) and t == len(known):

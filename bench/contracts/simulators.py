@@ -8,11 +8,11 @@ from typing import Self
 
 import torch
 from torch import Tensor
-from torch.func import grad
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.public_memory import public_memory
 from fedarena.contracts.transcript import Seen
+from fedarena.core.gradients import gradient
 from fedarena.core.tensors import Tensors, combine, row, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.problem.task import Batch, Task
@@ -35,8 +35,7 @@ class PlainGradient:
     clients: tuple[int, ...]
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        gradient: Tensors = grad(self.loss)(self.params, x, y)
-        return gradient
+        return gradient(self.loss, self.params, x, y)
 
     def loss(self, params: Tensors, x: Tensor, y: Tensor) -> Tensor:
         """The clients' mean loss at any parameters."""

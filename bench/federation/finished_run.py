@@ -18,6 +18,7 @@ from fedarena.contracts.readings import all_readings
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.contracts.view import View
+from fedarena.core.gradients import gradient
 from fedarena.core.tensors import Tensors, same_names, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import rounds as federation
@@ -119,7 +120,7 @@ class FinishedRun:
         for client in observation.clients:
             x, y = self._samples(observation.round, client)
             if len(y):
-                gradients.append(torch.func.grad(task.loss)(params, x, y))
+                gradients.append(gradient(task.loss, params, x, y))
             else:  # a Poisson batch may be empty
                 gradients.append({name: torch.zeros_like(p) for name, p in params.items()})
         sizes = weights(task.sizes, observation.clients).to(self.problem.device)

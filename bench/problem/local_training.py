@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
-from torch.func import grad
 
+from fedarena.core.gradients import gradient
 from fedarena.core.tensors import Tensors
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch
@@ -36,15 +36,18 @@ def upload(
     Returns:
         Tensors named and shaped like `start`.
     """
-    gradient = grad(lambda params, x, y, masks: loss({**params, **masks}, x, y))
+
+    def gradient_at(params: Tensors, t: int) -> Tensors:
+        masks = batch.masks_of(t)
+        return gradient(lambda p, x, y: loss({**p, **masks}, x, y), params, batch.x[t], batch.y[t])
+
     if schedule.fedsgd:
-        one: Tensors = gradient(start, batch.x[0], batch.y[0], batch.masks_of(0))
-        return one
+        return gradient_at(start, 0)
     params = dict(start)
     taken = {name: torch.zeros_like(p) for name, p in start.items()}
     memory: dict[str, tuple[Tensor, ...]] = {}
     for t in range(batch.x.shape[0]):
-        for name, g in gradient(params, batch.x[t], batch.y[t], batch.masks_of(t)).items():
+        for name, g in gradient_at(params, t).items():
             if schedule.weight_decay:
                 g = g + decay_of(params[name], schedule, None if metric is None else metric.get(name))
             step, memory[name] = local_step(g, memory.get(name), t + 1, schedule)

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.core.errors import UserError
+from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, shaped, weighted_mean
 from fedarena.defenses.dp_rsa.card import Options
@@ -100,7 +100,7 @@ class DPRSA(FedAvg):
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
         own = {name: memory.get(LOCAL + name, w) for name, w in down.items()}
         lr = self.task.schedule.lr
-        own = combine(1.0, own, -lr, grad(self.task.loss)(own, batch.x[0], batch.y[0]))
+        own = combine(1.0, own, -lr, gradient(self.task.loss, own, batch.x[0], batch.y[0]))
         message = signs(combine(1.0, down, -1.0, own))
         if FLIPS in noise:
             flips = shaped(noise[FLIPS], down)
