@@ -126,7 +126,7 @@ def goal_of(attack: MethodSpec | None) -> Literal["", GoalName]:
 @cache
 def environment() -> Environment:
     """The environment in which a record was measured."""
-    libraries = ("torch", "numpy", "scipy", "scikit-learn", "torchmetrics", "dp-accounting")
+    libraries = ("torch", "numpy", "scipy", "scikit-learn", "dp-accounting")
     return {
         "fedarena": __version__,
         "commit": source_commit(),

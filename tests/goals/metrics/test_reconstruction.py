@@ -14,6 +14,7 @@ from torch import Tensor
 from fedarena.contracts.inference import Reconstruction
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
+from fedarena.core.torchvision_import import declare_operators
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics import reconstruction as judge
 from fedarena.goals.metrics.real_samples import nearest_others
@@ -65,6 +66,17 @@ def test_ssim_equals_the_slow_formula(shape: tuple[int, ...]) -> None:
     for left, right in ((a, b), (a, near), (a, a)):
         fast = images.ssim(left, right)
         assert fast.tolist() == pytest.approx([slow_ssim(x, y) for x, y in zip(left, right, strict=True)], abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 28, 28), (3, 9, 7)])
+def test_ssim_is_that_of_torchmetrics_to_the_last_bit(shape: tuple[int, ...]) -> None:
+    declare_operators()
+    from torchmetrics.functional.image import structural_similarity_index_measure as theirs
+
+    a, b = rand(0, 5, *shape), rand(1, 5, *shape)
+    for left, right in ((a, b), (a, (a + 0.1 * b).clamp(0, 1)), (a, a), (a, torch.zeros_like(a))):
+        options = {"gaussian_kernel": False, "kernel_size": 7, "data_range": 1.0, "reduction": "none"}
+        assert torch.equal(images.ssim(left, right), theirs(left.double(), right.double(), **options))
 
 
 def test_ssim_refuses_what_is_no_image() -> None:
