@@ -44,7 +44,7 @@ clients = 6
 partition = "few"
 partition_options = {{ samples = 20 }}
 model_options = {{ widths = [32] }}
-training = {{ rounds = 100, batch_size = 16, lr = 0.2 }}
+training = {{ rounds = 50, batch_size = 16, lr = 0.2 }}
 utility = false
 
 [methods.two-stage]
@@ -65,7 +65,10 @@ tune_rounds = 20
 victims = 3
 
 [methods.upload-regression]
-rounds = 40
+rounds = 20
+
+[methods.last-layer-label]
+rounds = 12
 
 [[matrix]]
 problem = "upload"
