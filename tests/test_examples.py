@@ -85,9 +85,11 @@ def test_an_example_gives_the_same_records_in_the_shell_and_in_python(
         assert any(record["origins"].get(NEW[name]) == plugin.name for record in shell)
 
 
-@pytest.mark.parametrize("name", ["my_rule", "short_rule"])
-def test_two_workers_know_the_file_too(name: str) -> None:
-    given = {"rounds": 4, "secret": SECRET, **SHORT[name]}
-    fa.run("median", "sign-flip", rounds=2, clients=6, corrupted=1, jobs=2)  # these workers do not know it
-    one, two = (fa.run(plugin=EXAMPLES / f"{name}.py", jobs=jobs, **given) for jobs in (1, 2))
-    assert repeatable(one) == repeatable(two)
+@pytest.mark.usefixtures("briefly_alone")
+def test_two_workers_know_the_files_too() -> None:
+    fa.run("median", "sign-flip", rounds=2, clients=6, corrupted=1, jobs=2)  # these workers know neither
+    for name in ("my_rule", "short_rule"):
+        given = {"rounds": 4, "secret": SECRET, **SHORT[name]}
+        with forgotten():
+            one, two = (fa.run(plugin=EXAMPLES / f"{name}.py", jobs=jobs, **given) for jobs in (1, 2))
+        assert repeatable(one) == repeatable(two)

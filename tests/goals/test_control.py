@@ -55,7 +55,7 @@ PROTOCOLS = registry.registries()["defense"].names()
 
 @pytest.mark.parametrize("defense", [*PROTOCOLS, "krum", "median", "mean", "pairwise-masks", "dbcl+zero-sum"])
 def test_no_shipped_protocol_is_silent_where_a_control_leaks(defense: str) -> None:
-    cells = prepared([group(defense, method) for method in ATTACKS])
+    cells = prepared([group(defense, method, rounds=8) for method in ATTACKS])
     assert len(cells) >= len(ATTACKS) * len(PARTIES) * len(FORMS)
     assert not [c.record["reason"] for c in cells if c.record["status"] == "failed"]
     assert [(r["attack"], r["party"], r["form"]) for r in controlled(cells) if "control" in r] == []
