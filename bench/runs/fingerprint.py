@@ -21,6 +21,8 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.utils.hooks import RemovableHandle
 
+from fedarena.core.errors import UserError, type_of
+
 OWN_RELEASE = {"fedarena", "numpy", "torch", *sys.stdlib_module_names}
 """Packages that are never looked into."""
 INSTALLED = re.compile(r"[\\/](site|dist)-packages[\\/]")
@@ -33,9 +35,16 @@ BYTES = 6
 
 
 def fingerprint(given: Any) -> int:
-    """The number, at least 1, of a class, a function or a module. The values of a module's parameters do not count."""
+    """The number, at least 1, of a class, a function or a module. The values of a module's parameters do not count.
+
+    Raises:
+        UserError: objects that are nested too deeply.
+    """
     package = _package(given if hasattr(given, "__module__") else type(given))
-    return 1 + int.from_bytes(_Walk(package).digest(given)[:BYTES], "little")
+    try:
+        return 1 + int.from_bytes(_Walk(package).digest(given)[:BYTES], "little")
+    except RecursionError:
+        raise UserError(f"{type_of(given)} holds objects that are nested too deeply to be told from others") from None
 
 
 class _Walk:
@@ -54,7 +63,9 @@ class _Walk:
 
         Each object is described once, since parts may be shared. Inside itself it is a mark.
         """
-        if given is None or isinstance(given, bool | int | float | complex | str | bytes):
+        if isinstance(given, bytes):
+            return hashlib.sha256(given).digest()
+        if given is None or isinstance(given, bool | int | float | complex | str):
             return hashlib.sha256(repr(given).encode()).digest()
         if id(given) not in self._known:
             self._known[id(given)] = given, b"itself"
@@ -81,9 +92,11 @@ def _package(given: Any) -> str:
 
 def _tensor(given: Tensor, walk: _Walk) -> Iterator[Any]:
     yield f"{given.dtype} {list(given.shape)}"
-    if not given.is_meta:
+    if given.is_nested:
+        yield from given.unbind()
+    elif not given.is_meta:
         dense = given.detach().to_dense() if given.layout != torch.strided else given.detach()
-        yield dense.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        yield dense.resolve_conj().resolve_neg().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 def _array(given: np.ndarray[Any, Any], walk: _Walk) -> Iterator[Any]:
@@ -95,7 +108,7 @@ def _module(given: nn.Module, walk: _Walk) -> Iterator[Any]:
     for name, p in given.named_parameters():
         yield f"{name} {'lazy' if is_lazy(p) else list(p.shape)} {p.requires_grad}"
     yield dict(given.named_buffers())
-    for name, part in given.named_modules():
+    for name, part in given.named_modules(remove_duplicate=False):
         yield from (name, type(part))
         yield {name: value for name, value in vars(part).items() if name not in PLAIN}
         yield [list(hooks.values()) for name in HOOKS if (hooks := vars(part).get(name))]
@@ -125,7 +138,7 @@ def _function(given: FunctionType, walk: _Walk) -> Iterator[Any]:
         value = given.__globals__[name]
         yield from (name, value)
         if isinstance(value, ModuleType) and not walk.released(value):  # the user's own: what of it is used
-            yield {part: getattr(value, part) for part in names if hasattr(value, part)}
+            yield {part: getattr(value, part) for part in sorted(names) if hasattr(value, part)}
 
 
 def _is_filled(cell: Any) -> bool:
@@ -146,25 +159,32 @@ def _unordered(given: Any, walk: _Walk) -> list[bytes]:
     return sorted(map(walk.digest, given))
 
 
-def _mapping(given: Mapping[Any, Any], walk: _Walk) -> list[bytes]:
-    return sorted(walk.digest(name) + walk.digest(value) for name, value in given.items())
-
-
 def _other(given: Any, walk: _Walk) -> Iterator[Any]:
-    """An object of another kind: as pickle would save it, else by its class and its text without an address."""
+    """An object of another kind: as pickle would save it, else by its text without an address; and its attributes."""
+    yield type(given)
     try:
-        made, given_to, *state = given.__reduce_ex__(2)
+        saved = given.__reduce_ex__(2)
     except Exception:  # what cannot be pickled may raise anything
-        yield from (type(given), re.sub(r" at 0x[0-9a-f]+", "", repr(given)))
-        return
-    yield from (made, given_to)
-    for part in state:  # attributes, and iterators of what lists and mappings hold
+        saved = _text(given)
+    for part in (saved,) if isinstance(saved, str) else saved:  # attributes, and iterators of what it holds
         yield list(part) if isinstance(part, Iterator) else part
+    yield getattr(given, "__wrapped__", None)
+    if not walk.released(type(given)):
+        yield getattr(given, "__dict__", None)
+
+
+def _text(given: Any) -> str:
+    try:
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(given))
+    except Exception:  # a user's may raise anything
+        return ""
 
 
 PARTS: Mapping[type, Callable[[Any, _Walk], Any]] = {
     Tensor: _tensor,
+    np.ma.MaskedArray: lambda array, walk: (array.filled(0), np.ma.getmaskarray(array)),
     np.ndarray: _array,
+    memoryview: lambda view, walk: (view.tobytes(),),
     nn.Module: _module,
     ModuleType: lambda module, walk: (module.__name__,) if walk.released(module) else (),
     type: _class,
@@ -178,7 +198,7 @@ PARTS: Mapping[type, Callable[[Any, _Walk], Any]] = {
     partial: lambda given, walk: (given.func, given.args, given.keywords),
     torch.Generator: lambda given, walk: (given.get_state(),),
     RemovableHandle: lambda given, walk: (),  # its number counts the hooks of this process
-    dict: _mapping,
+    dict: lambda given, walk: [part for pair in given.items() for part in pair],
     list: lambda given, walk: (len(given), *given),
     tuple: lambda given, walk: (len(given), *given),
     set: _unordered,

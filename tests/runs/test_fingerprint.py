@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 import torch
 from torch import nn, relu, tanh
 
+from fedarena.core.errors import UserError
 from fedarena.runs.fingerprint import fingerprint
 
 
@@ -146,7 +147,30 @@ def with_module(factor: float) -> Callable[..., Any]:
     return from_text("def made(x, f):\n    return util.helper(x)", util=util)
 
 
+def shared(last: int) -> nn.Module:
+    """A network that uses one activation twice."""
+    acts = [nn.ReLU(), nn.Tanh()]
+    return nn.Sequential(nn.Linear(8, 8), acts[0], nn.Linear(8, 8), acts[1], nn.Linear(8, 8), acts[last])
+
+
+class Leaving:
+    """An object that pickle would save without its value."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
 DIFFERENT = {
+    "layers that stand twice": (shared(0), shared(1)),
+    "functions with a cache": (cache(within(3)), cache(within(4))),
+    "orders of mappings": (Holding({"a": 1, "b": 2}), Holding({"b": 2, "a": 1})),
+    "what pickle leaves out": (Holding(Leaving(1)), Holding(Leaving(2))),
+    "masks": (Holding(np.ma.masked_array([1, 2], [0, 1])), Holding(np.ma.masked_array([1, 2], [0, 0]))),
+    "views of memory": (Holding(memoryview(b"a")), Holding(memoryview(b"b"))),
+    "conjugates": (Holding(torch.tensor([1j]).conj()), Holding(torch.tensor([2j]).conj())),
     "parts that stand twice": (Holding([relu, tanh, relu]), Holding([relu, tanh, tanh])),
     "tensors in a dataclass": (Holding(Config(torch.tensor(1.0))), Holding(Config(torch.tensor(1.00001)))),
     "tables": (Holding(pd.DataFrame({"a": range(99)})), Holding(pd.DataFrame({"a": [*range(50), *range(51, 100)]}))),
@@ -202,6 +226,8 @@ REPEATED: dict[str, Callable[[], Any]] = {
     "functions": lambda: Holding({net, own}),
     "by a function": lambda: Holding({net: 1, own: 2}),
     "hooked": lambda: with_hook(relu),
+    "cache": lambda: cache(within(3)),
+    "shared": lambda: shared(0),
     "table": lambda: Holding(pd.DataFrame({"a": [1, 2]})),
 }
 
@@ -214,6 +240,14 @@ def test_the_same_made_again_has_the_same_number(make: Callable[[], Any]) -> Non
 def test_shared_parts_are_described_once() -> None:
     """Once a path they would be 2^60."""
     assert fingerprint(Holding(nested(60))) != fingerprint(Holding(nested(59)))
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    deep: Any = Slotted(None)
+    for _ in range(2000):
+        deep = Slotted(deep)
+    with pytest.raises(UserError, match=r"^a Holding holds objects that are nested too deeply to be told from others$"):
+        fingerprint(Holding(deep))
 
 
 def test_another_process_finds_the_same() -> None:
