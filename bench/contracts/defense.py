@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from fedarena.contracts.aggregator import Aggregator, Call, calls_of, checked
+from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.contract import inherit_together
@@ -131,17 +131,20 @@ class Defense(Observable):
     def __new__(cls, *given: Any, **named: Any) -> Self:
         """An object that runs its own `client`, and no faster form of another protocol's that it inherits.
 
-        Nor does it inherit what is said of another protocol's methods: a class with a `client` or a `direction` of its
-        own says itself that they take a momentum, dropout or a sum.
+        Nor does it inherit what is said of another protocol's methods: a class with a client's or a server's step of
+        its own says itself that they take a momentum, dropout or a sum.
         """
         inherit_together(cls, Defense, "client", ("clients", "client_low_memory", "no_momentum", "dropout"))
-        inherit_together(cls, Defense, "direction", ("sums",))
+        for step in ("combine", "direction", "aggregate"):
+            inherit_together(cls, Defense, step, ("sums",))
         return super().__new__(cls)
 
     sums: ClassVar[bool] = False
     """Whether the server needs the weighted mean of the uploads alone, so that they may be summed securely."""
 
-    no_momentum: ClassVar[str] = "its clients do not send gradients that could be added up over rounds"
+    no_momentum: ClassVar[str] = (
+        "nothing says that its clients send gradients that can be added up over rounds (no_momentum)"
+    )
     """Why clients cannot send momenta in place of gradients (`Schedule.client_momentum`), after "because".
     Empty: they can, since `client` sends and keeps them (`fedarena.problem.client_steps.momentum`)."""
 
@@ -173,7 +176,7 @@ class Defense(Observable):
         if not self.sums:
             raise UserError(
                 "option 'defense' has secure aggregation, which shows the server a sum, but this protocol needs every "
-                "upload; allowed with it: a protocol that needs their mean, such as fedavg or baffle"
+                "upload; allowed with it: a protocol that needs their mean (sums = True), such as fedavg or baffle"
             )
         if self.rule is not None:
             raise UserError(
@@ -250,7 +253,7 @@ class Defense(Observable):
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
         """W_{t+1}: one step of the server's optimiser against `direction`."""
-        direction = self._directed(state, sent, ups, cohort, rng)
+        direction = of_type(Direction, self.direction(state, sent, ups, cohort, rng), "defense", type(self).direction)
         if missing := [name for name in state.params if name not in direction.step]:
             raise UserError(
                 f"defense {place_of(type(self).client)}: the server's step lacks {', '.join(missing)}, allowed: an "
@@ -275,20 +278,6 @@ class Defense(Observable):
             verdict=direction.verdict,
             steps=state.steps + 1,
         )
-
-    def _directed(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
-        """What `direction` returned. Raises UserError where it is none, or where a user's does not ask its rule."""
-        own = type(self).direction
-        if self.rule is None or state.round > 0 or own.__module__.startswith("fedarena."):
-            return of_type(Direction, self.direction(state, sent, ups, cohort, rng), "defense", own)
-        with calls_of(self.rule) as calls:
-            direction = of_type(Direction, self.direction(state, sent, ups, cohort, rng), "defense", own)
-        if not calls:
-            raise UserError(
-                f"defense {place_of(own)} does not ask the rule {place_of(self.rule)}, allowed: a `direction` that "
-                "calls self.combine(…), or the defense without a rule"
-            )
-        return direction
 
     def _require_precision(self, before: Tensors, after: Tensors, ups: Tensors) -> None:
         """Raise UserError, with the place, where a step of the server changes the precision of parameters."""

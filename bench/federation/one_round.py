@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import torch
 
+from fedarena.contracts.aggregator import calls_of
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
 from fedarena.contracts.secure_sum import TooFewSurvivors
 from fedarena.contracts.transcript import Round, weights
-from fedarena.core.errors import UserError, of_type
+from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
@@ -92,6 +93,7 @@ class Federation:
         peak: measures the memory of a client; None: it is of no interest.
         replays: remembers some calls of the defense.
         memories: what each client keeps between rounds.
+        asked: how often a user's protocol asked its rule in each round.
     """
 
     defense: Defense
@@ -102,6 +104,15 @@ class Federation:
     peak: PeakMemory | None
     replays: Replays = NO_REPLAYS
     memories: dict[int, Tensors] = field(default_factory=dict)
+    asked: list[int] = field(default_factory=list)
+
+    def require_asked(self) -> None:
+        """Raise UserError where a user's protocol never asked the rule that stands after its name."""
+        if self.asked and not any(self.asked):
+            raise UserError(
+                f"defense {place_of(type(self.defense))} never asks its rule {place_of(self.defense.rule)}, allowed: a "
+                "server's step that calls self.combine(…), or the defense without a rule"
+            )
 
 
 @dataclass(frozen=True)
@@ -208,7 +219,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
             messages = write or not federation.adversary.corrupted  # without an attack for the time that they take
             summed, received, cohort = _received(federation, work.clients, uploads.sent, t, messages)
             given = state, sent, received, cohort, rng.child("aggregate", t)
-            new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
+            new = _aggregated(federation, t, *given)
     except TooFewSurvivors as lost:
         return RoundResult(
             state=defense.skipped(state),
@@ -230,6 +241,17 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
         transcript=_transcript(federation, t, work, memories, uploads, summed, sent, (state, new)) if write else None,
     )
+
+
+def _aggregated(federation: Federation, t: int, *given: Any) -> State:
+    """The server's step."""
+    defense = federation.defense
+    if defense.rule is None or type(defense).__module__.startswith("fedarena."):
+        return federation.replays.call(t, "aggregate", defense.aggregate, *given)
+    with calls_of(defense.rule) as calls:
+        new = federation.replays.call(t, "aggregate", defense.aggregate, *given)
+    federation.asked.append(len(calls))
+    return new
 
 
 def _broadcast(defense: Defense, state: State, rng: Rng) -> Broadcast:

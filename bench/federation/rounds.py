@@ -165,6 +165,7 @@ def run(
             due = schedule.eval_every > 0 and ((t + 1) % schedule.eval_every == 0 or federation.adversary.culminates(t))
             if due and stop(evaluate(state)):
                 break
+        federation.require_asked()
         if not curve or curve[-1].rounds != state.round:
             evaluate(state)
         return _finished(federation, state, tuple(curve), totals, diverged_at, why)

@@ -134,6 +134,18 @@ class OwnMedian(FedAvg):
         return Direction({name: t.median(0).values for name, t in ups.items()})
 
 
+class OwnCombine(FedAvg):
+    def combine(self, *given: Any) -> Any:
+        return OwnMedian.direction(self, *given)  # type: ignore[arg-type]
+
+
+class Later(FedAvg):
+    """Asks its rule from the second round on."""
+
+    def direction(self, state: Any, *given: Any) -> Any:
+        return self.combine(state, *given) if state.round else OwnMedian.direction(self, state, *given)  # type: ignore[arg-type]
+
+
 class SumsToo(OwnMedian):
     sums = True
 
@@ -148,10 +160,14 @@ class Twice(FedAvg):
 
 def test_what_a_protocol_says_of_its_methods_does_not_hold_for_others() -> None:
     fa.run(OwnMedian, "sign-flip", **POISONED, jobs=1)
-    with pytest.raises(fa.UserError, match=r"direction \(test_own_objects\.py:\d+\) does not ask the rule Krum \(krum"):
-        fa.run("own-median+krum", "sign-flip", **POISONED, jobs=1)
-    with pytest.raises(fa.UserError, match="shows the server a sum, but this protocol needs every upload"):
-        fa.run("own-median+pairwise-masks", "sign-flip", **POISONED, jobs=1)
+    fa.run(OwnCombine, "sign-flip", **POISONED, jobs=1)
+    for name in ("own-median", "own-combine"):
+        with pytest.raises(fa.UserError, match=r"\(test_own_objects\.py:\d+\) never asks its rule Krum \(krum\.py"):
+            fa.run(f"{name}+krum", "sign-flip", **POISONED, jobs=1)
+        with pytest.raises(fa.UserError, match="shows the server a sum, but this protocol needs every upload"):
+            fa.run(f"{name}+pairwise-masks", "sign-flip", **POISONED, jobs=1)
+    fa.run(Later, "sign-flip", **POISONED, jobs=1)
+    assert fa.run("later+krum", "sign-flip", **POISONED, jobs=1)
     with pytest.raises(fa.UserError, match="'client_optimizer' is momentum"):
         fa.run(Twice, "sign-flip", **POISONED, **{"training.client_optimizer": "momentum"}, jobs=1)
     fa.run(SumsToo, "sign-flip", **POISONED, jobs=1)
