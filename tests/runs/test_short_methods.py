@@ -372,6 +372,31 @@ def guesses(seen: Any, view: Any) -> Tensor:
     return torch.randint(view.n_classes, (seen.images,))
 
 
+def test_a_function_that_keeps_hidden_state_has_no_result() -> None:
+    own = np.random.default_rng(0)
+
+    @fa.rule("own-generator")
+    def rule(x: Tensor, f: int) -> Tensor:
+        return x.mean(0) + float(own.random())
+
+    made = fa.run(rule, "sign-flip", rounds=12, clients=4, corrupted=1, model="mlp", jobs=1)
+    told = {r["reason"] for r in made if r["status"] == "failed"}
+    assert {r["status"] for r in made if r["defense"] == "own-generator"} == {"failed"}
+    assert all("does not follow from what it was given" in reason for reason in told)
+
+
+def test_a_rule_of_a_file_may_draw_from_a_global_generator(tmp_path: Path) -> None:
+    path = tmp_path / "noisy.py"
+    path.write_text(
+        "import fedarena as fa\nimport torch\n\n@fa.rule('noisy')\ndef noisy(x, f):\n"
+        "    return x.mean(0) + 0.1 * torch.randn(x.shape[1])\n"
+    )
+    short: dict[str, Any] = {"rounds": 12, "clients": 4, "corrupted": 1, "model": "mlp", "plugin": path}
+    one, two = (fa.run("noisy", "sign-flip", **short, jobs=jobs) for jobs in (1, 2))
+    assert {r["status"] for r in one} == {"ok"}
+    assert [r["metrics"] for r in one] == [r["metrics"] for r in two]
+
+
 def test_draws_from_global_generators_follow_from_the_seed() -> None:
     """A function has no stream of its own to draw from."""
     short: dict[str, Any] = {"rounds": 4, "clients": 4, "corrupted": 1, "model": "mlp", "jobs": 1}
