@@ -21,14 +21,14 @@ from fedarena.contracts.view import Population, View
 from fedarena.core import given
 from fedarena.core.errors import UnusableAnswer, UserError, type_of
 from fedarena.core.given import Numbers
-from fedarena.core.global_generators import kept_generators
+from fedarena.core.global_generators import seeded_generators
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.core.tensors import Tensors, single_precision
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.models.architecture import UnusableLayer, with_layer_names
-from fedarena.models.module_check import SAMPLES, leaves, require_fit
+from fedarena.models.module_check import require_fit
 from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES
 from fedarena.problem.schedule import Schedule
@@ -84,7 +84,7 @@ def guess_behind(
     rng = Rng(given.integer("seed", seed, 0, LARGEST_SEED)).child("attack")
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
     try:
-        with sdpa_kernel(SDPBackend.MATH):
+        with sdpa_kernel(SDPBackend.MATH), seeded_generators(rng.child("global generators").integer(63)):
             answer: Any = made.taken(made.run(view, rng, progress), view)
     except UnusableAnswer as error:
         raise UserError(f"attack {error}") from None
@@ -191,7 +191,7 @@ def read_upload(
         schedule=schedule,
     )
     params = {n: given.numbers(f"parameter {n} of the model", p).clone() for n, p in task.model.named_parameters()}
-    _require_fit(model, own, task)
+    _require_fit(own, task)
     ordered = _in_order(gradients, dict(model.named_parameters()))
     return OwnUpload(task, params, dict(zip(params, ordered, strict=True)))
 
@@ -247,22 +247,15 @@ def _attack(name: str, options: Mapping[str, Any], task: Task) -> Inference:
     return made
 
 
-def _require_fit(theirs: nn.Module, model: nn.Module, task: Task) -> None:
-    """Raise UserError for a model that does not take such inputs, or that does not say the same twice.
-
-    Args:
-        theirs: the user's model. model: its copy.
-    """
+def _require_fit(model: nn.Module, task: Task) -> None:
+    """Raise UserError for a model that does not take such inputs, or that does not say the same twice."""
     training = [(name or type(model).__name__, m) for name, m in model.named_modules() if m.training]
     for name, m in training:
         what = "keeps numbers of its batches" if any(True for _ in m.buffers(False)) else ""
         if what := "drops units" if isinstance(m, _DropoutNd) and m.p > 0 else what:
             raise UserError(f"model: {name} is in training mode and {what}, allowed: evaluation mode (model.eval())")
     try:
-        require_fit(model, task.input_shape, task.criterion.outputs, used=())
-        with torch.enable_grad(), kept_generators():
-            used = leaves(theirs(torch.zeros(SAMPLES, *task.input_shape)), dict(theirs.named_parameters()))
-        require_fit(model, task.input_shape, task.criterion.outputs, used=used)
+        require_fit(model, task.input_shape, task.criterion.outputs)
     except UnusableLayer as error:
         raise UserError(f"model: its {error}") from None
     if not task.layers:

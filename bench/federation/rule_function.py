@@ -14,6 +14,7 @@ from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core import given, registry
 from fedarena.core.errors import UserError, type_of
+from fedarena.core.global_generators import seeded_generators
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.federation import compose
@@ -47,15 +48,17 @@ def aggregate(
     own = None if reference is None else _rows("reference", [reference])[0][0].to(rows)
     if own is not None and own.shape != rows[0].shape:
         raise UserError(f"reference has {len(own)} numbers, allowed: {rows.shape[1]}, as each upload has")
+    rng = Rng(given.integer("seed", seed, 0, LARGEST_SEED))
     call = Call(
         weights=torch.ones(len(rows)),
         f=assumed,
         memory={},
-        rng=Rng(given.integer("seed", seed, 0, LARGEST_SEED)),
+        rng=rng,
         reference=None if own is None else lambda: own,
         shapes=shapes,
     )
-    returned = made(rows.clone(), call)  # a rule may work in place
+    with seeded_generators(rng.child("global generators").integer(63)):  # which a user's rule may draw from
+        returned = made(rows.clone(), call)  # it may work in place, too
     return _like(checked(returned, made, rows).vector.detach(), uploads[0])
 
 

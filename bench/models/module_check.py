@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -22,27 +22,20 @@ SAMPLES = 2
 """A batch of one sample has no variance, which some norms refuse."""
 
 
-def require_fit(
-    module: nn.Module,
-    input_shape: tuple[int, ...],
-    outputs: int,
-    samples: int = SAMPLES,
-    used: Collection[str] | None = None,
-) -> None:
+def require_fit(module: nn.Module, input_shape: tuple[int, ...], outputs: int, samples: int = SAMPLES) -> None:
     """Refuse a module that cannot be trained, as `require_pure`, and one whose outputs are not [n, outputs].
 
     Args:
         samples: of the batch that is tried.
-        used: the parameters that have a part in the outputs; None: all.
 
     Raises:
         UnusableLayer: such a module, one without parameters or with shared ones, one for several GPUs, or one whose
-            copy does without a parameter.
+            copy uses parameters that are not its own.
     """
     _require_trainable(module)
     try:
         out = require_pure(module, input_shape, samples)
-        reached = _reached(module, input_shape, samples)
+        strays = _strays(module, input_shape, samples)
     except Exception as error:  # it may be a user's, which fails in any way
         if isinstance(error, UserError) or lacks_memory(error):
             raise
@@ -55,11 +48,10 @@ def require_fit(
         raise UnusableLayer(
             f"{called('', module)} makes {kind_of(out)} of inputs {inputs}, allowed: a tensor {[samples, outputs]}"
         )
-    needed = [name for name, _ in module.named_parameters()] if used is None else used
-    if unused := [name for name in needed if name not in reached]:
+    if strays:
         raise UnusableLayer(
-            f"parameter {unused[0]} has no part in the outputs of a copy of it, allowed: parameters that the forward "
-            "step takes from its own module, and not from a closure, a list or a hook"
+            f"{called('', module)} uses a parameter {strays[0]} that a copy of the module does not have, allowed: "
+            "parameters that it finds in the module (self), and not in a closure, a list or a hook"
         )
 
 
@@ -99,23 +91,23 @@ def require_initial(module: nn.Module, drawn: Any) -> None:
         raise UnusableLayer(f"initial parameter {odd[0]} is none of the module's, allowed: {', '.join(wanted)}")
 
 
-def _reached(module: nn.Module, input_shape: tuple[int, ...], samples: int) -> set[str]:
-    """The parameters that have a part in the outputs where a copy of the module is given other ones."""
-    copied = deepcopy(module)
+def _strays(module: nn.Module, input_shape: tuple[int, ...], samples: int) -> list[list[int]]:
+    """The shapes of parameters that a copy of the module uses though others were passed in the place of all its own.
+
+    A lambda that refers to `self`, for one, goes on with those of the module that was copied.
+    """
     params = {name: torch.zeros_like(p).requires_grad_() for name, p in module.named_parameters()}
     with kept_generators(), torch.enable_grad():
-        return leaves(functional_call(copied, params, (_inputs(input_shape, samples),)), params)
-
-
-def leaves(out: Any, params: Mapping[str, Tensor]) -> set[str]:
-    """The parameters that a result was computed from."""
-    nodes, seen, found = [getattr(out, "grad_fn", None)], set(), set()
+        out = functional_call(deepcopy(module), params, (_inputs(input_shape, samples),))
+    nodes, seen, strays = [getattr(out, "grad_fn", None)], set(), []
     while nodes:
         if (node := nodes.pop()) is not None and node not in seen:
             seen.add(node)
-            found.add(id(getattr(node, "variable", None)))
+            leaf = getattr(node, "variable", None)
+            if leaf is not None and not any(leaf is p for p in params.values()):
+                strays.append(list(leaf.shape))
             nodes += [before for before, _ in node.next_functions]
-    return {name for name, p in params.items() if id(p) in found}
+    return strays
 
 
 def _inputs(input_shape: tuple[int, ...], samples: int) -> Tensor:

@@ -372,6 +372,13 @@ def guesses(seen: Any, view: Any) -> Tensor:
     return torch.randint(view.n_classes, (seen.images,))
 
 
+def test_draws_outside_a_run_follow_from_the_seed_too() -> None:
+    before = torch.get_rng_state().tolist()
+    one, again, other = (fa.aggregate(noisy_mean, np.eye(4), f=0, seed=seed) for seed in (0, 0, 1))
+    assert one.tolist() == again.tolist() != other.tolist()
+    assert torch.get_rng_state().tolist() == before
+
+
 def test_a_function_that_keeps_hidden_state_has_no_result() -> None:
     own = np.random.default_rng(0)
 
