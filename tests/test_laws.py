@@ -35,7 +35,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "mobilenet-head": {"weights": "random", "size": "32"},
     "model-inversion": {"iterations": "3", "directions": "2"},
     "optimized": {"lam": "1"},
-    "property-inference": {"classifier": "ridge", "rounds": "20", "round_batches": "20"},
+    "property-inference": {"classifier": "ridge", "rounds": "8", "round_batches": "8"},
     "spear": {"victims": "1", "draws": "2000"},
     "trap-weights": {"victims": "1"},
     "upload-regression": {"rounds": "1"},

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import pytest
 import torch
-from helpers.degenerate import CLASSES
+from helpers.degenerate import installed
 from torch import Tensor
 
-import fedarena as fa
 from fedarena.contracts.inference import Scores
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.view import View
@@ -25,19 +24,12 @@ from fedarena.goals.challenge import Challenge, NoChallenge
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.spec import ProblemSpec, usual_problem
 from fedarena.records.schema import Record
 from fedarena.runs.trial import attack, prepare
 
 SAMPLES, CLIENTS, ROUNDS = 20, 5, 6
-UNPROTECTED: dict[str, Any] = {
-    "clients": 10,
-    "partition.samples": SAMPLES,
-    "model.widths": 32,
-    "rounds": 120,
-    "party": "server",
-    "form": "adaptive",
-}
+SETTINGS = {"training": {"rounds": "120"}, "model": {"widths": "32"}, "partition": {"samples": str(SAMPLES)}}
 
 
 def spec(clients: int = CLIENTS, samples: int = SAMPLES, **training: float) -> ProblemSpec:
@@ -280,10 +272,14 @@ def test_the_regression_tells_what_the_published_statistic_does_not() -> None:
 
 
 @pytest.mark.parametrize("name", ["rare-uploads", "rare-silence", "given-away"])
-def test_a_protocol_that_protects_most_rounds_or_clients_protects_nobody(name: str) -> None:
-    found = fa.run(CLASSES[name], "upload-regression", **UNPROTECTED, **{"attack.rounds": 100})
-    (own,) = [r for r in found if r["defense"] == name]
-    assert own["scores"]["privacy"] < 0.3
+def test_a_protocol_that_protects_most_rounds_or_clients_protects_nobody(name: str, tmp_path: Path) -> None:
+    with installed(tmp_path / "package"):
+        cards = registry.find("attack", "upload-regression"), registry.find("defense", name)
+        problem = usual_problem({"clients": "10"}, SETTINGS, cards)
+        threats = (Threat("server", "adaptive"),)
+        method = compose.parse_attack("upload-regression", {"rounds": "100"})
+        (one,) = prepare(GroupSpec(problem, compose.parse_defense(name), attack=method, threats=threats, seed=0))
+        assert attack(one)[0]["scores"]["privacy"] < 0.3
 
 
 def test_noise_of_differential_privacy_withstands_it() -> None:

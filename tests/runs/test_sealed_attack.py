@@ -129,7 +129,7 @@ def test_an_attack_changes_no_answer_of_another_package_s(tmp_path: Path) -> Non
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
     get_reusable_executor().shutdown(kill_workers=True)  # workers of earlier tests do not know the copy
-    options = {"iterations": "20", "restarts": "2"}
+    options = {"victims": "2", "iterations": "10", "restarts": "2"}
     built_in, plug_in = record("dlg", options=options, jobs=jobs), record("dlg-copy", options=options, jobs=jobs)
     get_reusable_executor().shutdown(kill_workers=True)  # its workers know the copy
     assert measured(plug_in) == measured(built_in)
