@@ -86,9 +86,19 @@ def _plan(method: Method, place: str) -> Sequence[GroupSpec]:
     problem = usual_problem(given, {"training": {"rounds": "3"}}, [method.card])
     wanted = pairing.Wanted(knows=["own"] if poisoned and method.card.kind != "attack" else None)
     try:
-        return pairing.plan(pairing.Pairing(defense, attack=attack, problem=problem, seeds=(0,), device=place), wanted)
+        groups = pairing.plan(
+            pairing.Pairing(defense, attack=attack, problem=problem, seeds=(0,), device=place), wanted
+        )
     except UserError as error:
         raise LawIdle(f"three rounds cannot be planned: {error}") from None
+    return [group for group in groups if _takes_part(method.card, group)]
+
+
+def _takes_part(card: Card, group: GroupSpec) -> bool:
+    """Whether a method is in a run, and not only in the one that it is compared with."""
+    if card.kind == "attack":
+        return group.attack is not None
+    return card.name in (group.defense.name, *(part.name for part in group.defense.rest))
 
 
 def _opponents(method: Method) -> tuple[MethodSpec, MethodSpec]:

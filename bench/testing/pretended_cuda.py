@@ -46,7 +46,11 @@ class Marks:
 
     def of(self, t: Tensor) -> bool | None:
         """Whether it is on the device; None: anywhere."""
-        known = self._known.get(self.key(t))
+        return self.at(self.key(t))
+
+    def at(self, key: int) -> bool | None:
+        """As `of`, by the storage's key."""
+        known = self._known.get(key)
         return False if known is None else known[1]
 
     def has(self, t: Tensor) -> bool:
@@ -102,17 +106,15 @@ class _Operators(TorchDispatchMode):
     ) -> Any:
         kwargs = dict(kwargs or {})
         read = [t for t in _tensors((args, kwargs)) if t.device.type == "cpu"]
-        there, name = any(self.marks.has(t) for t in read), str(func)
-        if there and not name.startswith(CROSSING):
+        before = {key: self.marks.at(key) for key in map(self.marks.key, read)}
+        there = True in before.values()
+        if there and not (name := str(func)).startswith(CROSSING):
             self._check(name, args, read)
-        before = {self.marks.key(t): t for t in read}
         out = func(*args, **kwargs)
-        found = there or (None if all(self.marks.of(t) is None for t in read) else False)
+        found = there or (None if all(place is None for place in before.values()) else False)
         for t in _tensors(out):
-            if t.device.type == "cpu":
-                old = before.get(self.marks.key(t))
-                if old is None or self.marks.of(old) is None:
-                    self.marks.put(t, found)
+            if t.device.type == "cpu" and before.get(self.marks.key(t)) is None:
+                self.marks.put(t, found)
         return out
 
     def _check(self, name: str, args: Sequence[Any], read: Sequence[Tensor]) -> None:
