@@ -55,7 +55,7 @@ def opened(method: Method, seed: int = 0) -> list[OpenRecord]:
         goal = goals.of_attack(attack)
         choices = Choices(parties=(), forms=FORMS, knows=())
         threats = goal.undefended(goal.threats(attack, choices))
-        prepared = [one for threat in threats for one in trial.prepare(replace(spec, threats=(threat,)))]
+        prepared = trial.prepare(replace(spec, threats=tuple(threats)))
     found = list({one.threat.party: one for one in reversed(prepared) if isinstance(one, OpenRecord)}.values())
     failed = [one.record for one in prepared if one.record["status"] == "failed"]
     if failed:
