@@ -278,7 +278,8 @@ def test_a_protocol_that_protects_most_rounds_or_clients_protects_nobody(name: s
         problem = usual_problem({"clients": "10"}, SETTINGS, cards)
         threats = (Threat("server", "adaptive"),)
         method = compose.parse_attack("upload-regression", {"rounds": "100"})
-        (one,) = prepare(GroupSpec(problem, compose.parse_defense(name), attack=method, threats=threats, seed=0))
+        defense = compose.parse_defense(name)
+        (one,) = prepare(GroupSpec(problem, defense=defense, attack=method, threats=threats, seed=0))
         assert attack(one)[0]["scores"]["privacy"] < 0.3
 
 
