@@ -17,7 +17,6 @@ from fedarena.contracts.observable import Observable
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core.contract import inherit_together
 from fedarena.core.errors import UserError, of_type, place_of
-from fedarena.core.global_generators import seeded_generators
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import (
     Tensors,
@@ -254,9 +253,7 @@ class Defense(Observable):
 
     def aggregate(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> State:
         """W_{t+1}: one step of the server's optimiser against `direction`."""
-        with seeded_generators(rng.child("global generators").integer(63)):  # which a user's rule may draw from
-            made = self.direction(state, sent, ups, cohort, rng)
-        direction = of_type(Direction, made, "defense", type(self).direction)
+        direction = of_type(Direction, self.direction(state, sent, ups, cohort, rng), "defense", type(self).direction)
         if missing := [name for name in state.params if name not in direction.step]:
             raise UserError(
                 f"defense {place_of(type(self).client)}: the server's step lacks {', '.join(missing)}, allowed: an "

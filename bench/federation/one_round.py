@@ -15,12 +15,13 @@ from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
 from fedarena.contracts.secure_sum import TooFewSurvivors
 from fedarena.contracts.transcript import Round, weights
 from fedarena.core.errors import UserError, of_type, place_of
+from fedarena.core.global_generators import seeded_generators
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
 from fedarena.core.threat import CURIOUS
 from fedarena.federation.adversary import Adversary, NoAdversary
-from fedarena.federation.replay import NO_REPLAYS, Replays
+from fedarena.federation.replay import NO_REPLAYS, Replays, digest
 from fedarena.federation.secure_aggregation import Summed, sum_up
 from fedarena.models.dropout import draw_masks, has_dropout
 from fedarena.problem.problem import Problem
@@ -208,9 +209,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
         sent = _broadcast(defense, state, rng.child("broadcast", t))
-    if federation.peak is not None:
-        memory = federation.memories.get(work.clients[0], {})
-        federation.peak.measure(defense, sent.down, work.batches[0], memory, work.noises[0])
+    _try_first_client(federation, t, sent.down, work)
     down = float(nbytes(sent.down) * len(work.clients))
     try:
         with clock:
@@ -241,6 +240,28 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
         transcript=_transcript(federation, t, work, memories, uploads, summed, sent, (state, new)) if write else None,
     )
+
+
+def _try_first_client(federation: Federation, t: int, down: Tensors, work: ClientWork) -> None:
+    """Measure the memory of a client's step, and see whether a user's is pure. Raises UserError."""
+    defense, memory = federation.defense, federation.memories.get(work.clients[0], {})
+    if federation.peak is not None:
+        federation.peak.measure(defense, down, work.batches[0], memory, work.noises[0])
+    if t == 0 and not type(defense).__module__.startswith("fedarena."):
+        _require_pure(defense, down, work.batches[0], work.noises[0])
+
+
+def _require_pure(defense: Defense, down: Tensors, batch: Batch, noise: Tensors) -> None:
+    """Raise UserError for a user's client step that makes another upload of the same inputs."""
+    uploads = []
+    for _ in range(2):
+        with seeded_generators(0):  # from which it may draw
+            uploads.append(digest(defense.client(down, batch, {}, noise)))
+    if uploads[0] != uploads[1]:
+        raise UserError(
+            f"defense {place_of(type(defense).client)} makes another upload of the same inputs: it draws by itself or "
+            "keeps hidden state, allowed: draws in `draw`, and state in the client's memory"
+        )
 
 
 def _aggregated(federation: Federation, t: int, *given: Any) -> State:

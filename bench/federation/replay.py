@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fedarena.core.errors import ToldByProcess, describe
 from fedarena.core.fresh_process import ask
+from fedarena.core.global_generators import seeded_generators
 from fedarena.core.request_loop import Say
 from fedarena.federation import compose
 from fedarena.federation.spec import MethodSpec
@@ -75,14 +76,14 @@ class Replays:
         )
 
     def call(self, t: int, what: str, function: Callable[..., Result], *args: Any) -> Result:
-        """Call a function in round t; remember the call if it is to be replayed."""
+        """Call a function in round t, whose last argument is a stream; remember the call if it is to be replayed."""
         if what not in self.watched or not self._due(t, what):
-            return function(*args)
+            return _called(function, args)
         given = pickle.dumps(args)
-        result = function(*args)
+        result = _called(function, args)
         self.calls.append((t, what, given, digest(result)))
         if self.here:
-            self.repeated.append((digest(function(*pickle.loads(given))), ""))
+            self.repeated.append((digest(_called(function, pickle.loads(given))), ""))
         return result
 
     def _due(self, t: int, what: str) -> bool:
@@ -112,6 +113,12 @@ class Replays:
 
 NO_REPLAYS = Replays()
 """For methods that are not replayed."""
+
+
+def _called(function: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+    """What a function returns. What it draws from global generators follows from its last argument, a stream."""
+    with seeded_generators(args[-1].child("global generators").integer(63)):
+        return function(*args)
 
 
 def digest(result: Any) -> str:
@@ -152,7 +159,7 @@ def _replay(spec: MethodSpec, task: bytes, t: int, what: str, given: bytes) -> t
     """The digest of the result and no error, or none and the error."""
     try:
         defense = compose.make_defense(spec, pickle.loads(task))
-        return digest(_call_of(defense, t, what)(*pickle.loads(given))), ""
+        return digest(_called(_call_of(defense, t, what), pickle.loads(given))), ""
     except Exception as error:
         return "", describe(error)
 

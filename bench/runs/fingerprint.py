@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from inspect import getattr_static
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -91,10 +92,11 @@ def _package(given: Any) -> str:
 
 
 def _tensor(given: Tensor, walk: _Walk) -> Iterator[Any]:
-    yield f"{given.dtype} {list(given.shape)}"
     if given.is_nested:
-        yield from given.unbind()
-    elif not given.is_meta:
+        yield list(given.unbind())
+        return
+    yield f"{given.dtype} {list(given.shape)}"
+    if not given.is_meta:
         dense = given.detach().to_dense() if given.layout != torch.strided else given.detach()
         yield dense.resolve_conj().resolve_neg().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
@@ -137,8 +139,17 @@ def _function(given: FunctionType, walk: _Walk) -> Iterator[Any]:
     for name in sorted(names & given.__globals__.keys()):
         value = given.__globals__[name]
         yield from (name, value)
-        if isinstance(value, ModuleType) and not walk.released(value):  # the user's own: what of it is used
-            yield {part: getattr(value, part) for part in sorted(names) if hasattr(value, part)}
+        if isinstance(value, ModuleType) and not walk.released(value):
+            yield from _used(value, names, walk)
+
+
+def _used(module: ModuleType, names: set[str], walk: _Walk) -> Iterator[Any]:
+    """What of a module of the user's own is named, and of modules inside it."""
+    for name in sorted(names & vars(module).keys()):
+        value = vars(module)[name]
+        yield from (name, value)
+        if isinstance(value, ModuleType) and not walk.released(value):
+            yield from _used(value, names - {name}, walk)
 
 
 def _is_filled(cell: Any) -> bool:
@@ -168,9 +179,9 @@ def _other(given: Any, walk: _Walk) -> Iterator[Any]:
         saved = _text(given)
     for part in (saved,) if isinstance(saved, str) else saved:  # attributes, and iterators of what it holds
         yield list(part) if isinstance(part, Iterator) else part
-    yield getattr(given, "__wrapped__", None)
+    yield getattr_static(given, "__wrapped__", None)  # a user's `__getattr__` may raise anything
     if not walk.released(type(given)):
-        yield getattr(given, "__dict__", None)
+        yield object.__getattribute__(given, "__dict__") if type(given).__dictoffset__ else None
 
 
 def _text(given: Any) -> str:

@@ -140,6 +140,14 @@ def with_metaclass(factor: float) -> type:
     return Made
 
 
+def with_package(factor: float) -> Callable[..., Any]:
+    """A function that uses a module inside a package of the user's."""
+    package, inside = ModuleType("pack"), ModuleType("pack.inside")
+    exec(f"def helper(x):\n    return {factor} * x", inside.__dict__)
+    package.inside = inside  # type: ignore[attr-defined]
+    return from_text("def made(x, f):\n    return pack.inside.helper(x)", pack=package)
+
+
 def with_module(factor: float) -> Callable[..., Any]:
     """A function that uses a module of the user's."""
     util = ModuleType("util")
@@ -151,6 +159,16 @@ def shared(last: int) -> nn.Module:
     """A network that uses one activation twice."""
     acts = [nn.ReLU(), nn.Tanh()]
     return nn.Sequential(nn.Linear(8, 8), acts[0], nn.Linear(8, 8), acts[1], nn.Linear(8, 8), acts[last])
+
+
+class Raising:
+    """An object that looks its attributes up."""
+
+    def __init__(self) -> None:
+        self.data = {"a": 1}
+
+    def __getattr__(self, name: str) -> Any:
+        return self.__dict__["data"][name]
 
 
 class Leaving:
@@ -183,6 +201,7 @@ DIFFERENT = {
     "forward steps of torch's layers": (with_its(net(), forward=relu), with_its(net(), forward=tanh)),
     "attributes of functions": (marked(nested, 1), marked(nested, 2)),
     "metaclasses": (with_metaclass(1.0), with_metaclass(2.0)),
+    "modules in packages": (with_package(1.0), with_package(2.0)),
     "the user's modules": (with_module(1.0), with_module(2.0)),
     "generators of numbers": (Holding(np.random.default_rng(0)), Holding(np.random.default_rng(1))),
     "global variables": (from_text(BY_LOOP, width=4), from_text(BY_LOOP, width=8)),
@@ -226,6 +245,8 @@ REPEATED: dict[str, Callable[[], Any]] = {
     "functions": lambda: Holding({net, own}),
     "by a function": lambda: Holding({net: 1, own: 2}),
     "hooked": lambda: with_hook(relu),
+    "any attribute": lambda: Holding(Raising()),
+    "nested": lambda: Holding(torch.nested.nested_tensor([torch.ones(1), torch.ones(2)])),
     "cache": lambda: cache(within(3)),
     "shared": lambda: shared(0),
     "table": lambda: Holding(pd.DataFrame({"a": [1, 2]})),

@@ -392,6 +392,19 @@ def test_a_function_that_keeps_hidden_state_has_no_result() -> None:
     assert all("does not follow from what it was given" in reason for reason in told)
 
 
+def test_a_client_that_keeps_hidden_state_is_refused() -> None:
+    own = np.random.default_rng(0)
+
+    @fa.defense("drawing-client")
+    def client(upload: Tensor) -> Tensor:
+        return upload * (1 + float(own.random()))
+
+    with pytest.raises(
+        UserError, match=r"^defense \S+client \(\S+\) makes another upload of the same inputs: it draws by"
+    ):
+        fa.run(client, "sign-flip", rounds=2, clients=4, corrupted=1, model="mlp", jobs=1)
+
+
 def test_a_rule_of_a_file_may_draw_from_a_global_generator(tmp_path: Path) -> None:
     path = tmp_path / "noisy.py"
     path.write_text(
