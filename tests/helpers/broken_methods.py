@@ -165,10 +165,14 @@ class TwoForms(FedAvg):
         return scale(0.5, up), memory
 
 
+OWN = random.Random(0)
+"""A generator that is hidden state: nothing that a method is given decides what comes next."""
+
+
 class Dice(Plain):
     def aggregate(self, state, sent, ups, cohort, rng):
         after = super().aggregate(state, sent, ups, cohort, rng)
-        return replace(after, params=scale(1 + 0.1 * random.random(), after.params))
+        return replace(after, params=scale(1 + 0.1 * OWN.random(), after.params))
 
 
 @dataclass(frozen=True)
@@ -308,7 +312,7 @@ class TooFew(ByBias):
 
 class Guessing(ByBias):
     def guess(self, seen, rng):
-        return torch.randint(0, 10, (seen.images,), generator=torch.Generator().manual_seed(random.getrandbits(32)))
+        return torch.randint(0, 10, (seen.images,), generator=torch.Generator().manual_seed(OWN.getrandbits(32)))
 
 
 class Overwriting(ByBias):

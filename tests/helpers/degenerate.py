@@ -164,6 +164,8 @@ def scale_by(tensors: Tensors, factor: Tensor) -> Tensors:
 class SilentWhenFew(FedAvg):
     """Clients of federations of less than 15 send zeros, and the server trains alone; larger ones are FedAvg."""
 
+    sums = True
+
     @classmethod
     def holds(cls, options: Any) -> Auxiliary:
         return Auxiliary(2)
