@@ -258,9 +258,10 @@ def _require_pure(defense: Defense, down: Tensors, batch: Batch, noise: Tensors)
         with seeded_generators(0):  # from which it may draw
             uploads.append(digest(defense.client(down, batch, {}, noise)))
     if uploads[0] != uploads[1]:
+        place = place_of(getattr(defense, "function", type(defense).client))
         raise UserError(
-            f"defense {place_of(type(defense).client)} makes another upload of the same inputs: it draws by itself or "
-            "keeps hidden state, allowed: draws in `draw`, and state in the client's memory"
+            f"defense {place} makes another upload of the same inputs: it draws by itself or keeps hidden state, "
+            "allowed: draws in `draw`, and state in the client's memory"
         )
 
 

@@ -400,7 +400,8 @@ def test_a_client_that_keeps_hidden_state_is_refused() -> None:
         return upload * (1 + float(own.random()))
 
     with pytest.raises(
-        UserError, match=r"^defense \S+client \(\S+\) makes another upload of the same inputs: it draws by"
+        UserError,
+        match=r"^defense \S+\.client \(test_short_methods\.py:\d+\) makes another upload of the same inputs: ",
     ):
         fa.run(client, "sign-flip", rounds=2, clients=4, corrupted=1, model="mlp", jobs=1)
 
