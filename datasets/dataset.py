@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fedarena.core.contract import is_built_in
 from fedarena.core.errors import UserError, describe, of_type, place_of, type_of
 from fedarena.core.method_caches import on_change
 from fedarena.core.short_repr import ShortRepr
@@ -223,7 +224,7 @@ def load_from(loader: Any, data_dir: Path | None) -> Dataset:
     except UserError as error:
         raise UserError(describe(error)) from error
     data = of_type(Dataset, made, "dataset", loader)
-    if not str(getattr(loader, "__module__", "")).startswith("fedarena."):
+    if not is_built_in(loader):
         _require_the_same(loader, data_dir, data)
     return data
 

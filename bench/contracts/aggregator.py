@@ -171,7 +171,7 @@ def refuse_by_sender(wrapper: str, inner: Aggregator) -> None:
 
 @contextmanager
 def calls_of(rule: Aggregator) -> Iterator[list[int]]:
-    """The numbers of uploads that a rule is asked about within the block."""
+    """How many uploads a rule was asked about, at each of its calls within the block."""
     own, calls = type(rule), list[int]()
 
     @wraps(own.__call__)
@@ -179,15 +179,12 @@ def calls_of(rule: Aggregator) -> Iterator[list[int]]:
         calls.append(len(x))
         return own.__call__(self, x, call)
 
-    object.__setattr__(rule, "__class__", type(own.__name__, (own,), {**_named_as(own), "__call__": counted}))
+    said = {"__module__": own.__module__, "__qualname__": own.__qualname__}
+    object.__setattr__(rule, "__class__", type(own.__name__, (own,), {**said, "__call__": counted}))
     try:
         yield calls
     finally:
         object.__setattr__(rule, "__class__", own)
-
-
-def _named_as(given: type) -> dict[str, str]:
-    return {"__module__": given.__module__, "__qualname__": given.__qualname__}
 
 
 def checked(returned: Any, rule: Aggregator, x: Tensor) -> Aggregate:

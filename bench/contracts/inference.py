@@ -16,7 +16,7 @@ from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View, seal
 from fedarena.core.errors import UserError, of_type, place_of
-from fedarena.core.global_generators import seeded_generators
+from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
 from fedarena.core.short_repr import ShortRepr
 from fedarena.core.tensors import Tensors
@@ -301,7 +301,7 @@ class Inference(ABC):
     @final
     def __call__(self, view: View, rng: Rng, progress: Progress = lambda share, text: None) -> Answer | NotApplicable:
         """Run on a sealed copy of the view. Raises UnusableAnswer where the answer is none of the goal's."""
-        with seeded_generators(rng.child("global generators").integer(63)):  # which a user's attack may draw from
+        with generators_of(rng):
             answer = self.run(seal(view), rng, progress)
         return self.taken(answer, view)
 

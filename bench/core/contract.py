@@ -10,6 +10,11 @@ from typing import Any
 from fedarena.core.errors import UserError, place_of, type_of
 
 
+def is_built_in(made: Any) -> bool:
+    """Whether a class or a function is this package's own."""
+    return str(getattr(made, "__module__", "")).startswith("fedarena.")
+
+
 def inherit_together(made: type, contract: type, method: str, about: Sequence[str]) -> None:
     """Have what a class says about one of its methods, and faster forms of it, be about the one that it has.
 

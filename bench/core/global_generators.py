@@ -13,6 +13,8 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from fedarena.core.rng import Rng
+
 
 @contextmanager
 def kept_generators() -> Iterator[None]:
@@ -33,4 +35,11 @@ def seeded_generators(seed: int) -> Iterator[None]:
         random.seed(seed)
         np.random.seed(seed % 2**32)
         torch.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def generators_of(stream: Rng) -> Iterator[None]:
+    """What a user's method draws from the global generators in the block follows from the stream that it is given."""
+    with seeded_generators(stream.child("global generators").integer(63)):
         yield

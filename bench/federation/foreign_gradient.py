@@ -21,7 +21,7 @@ from fedarena.contracts.view import Population, View
 from fedarena.core import given
 from fedarena.core.errors import UnusableAnswer, UserError, type_of
 from fedarena.core.given import Numbers
-from fedarena.core.global_generators import seeded_generators
+from fedarena.core.global_generators import generators_of
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.core.tensors import Tensors, single_precision
@@ -84,7 +84,7 @@ def guess_behind(
     rng = Rng(given.integer("seed", seed, 0, LARGEST_SEED)).child("attack")
     # Fused attention has no second derivative. The view is not sealed: a model need not be one that pickles.
     try:
-        with sdpa_kernel(SDPBackend.MATH), seeded_generators(rng.child("global generators").integer(63)):
+        with sdpa_kernel(SDPBackend.MATH), generators_of(rng):
             answer: Any = made.taken(made.run(view, rng, progress), view)
     except UnusableAnswer as error:
         raise UserError(f"attack {error}") from None

@@ -14,6 +14,7 @@ from fedarena.contracts.aggregator import calls_of
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
 from fedarena.contracts.secure_sum import TooFewSurvivors
 from fedarena.contracts.transcript import Round, weights
+from fedarena.core.contract import is_built_in
 from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.global_generators import seeded_generators
 from fedarena.core.peak_memory import peak_bytes
@@ -247,7 +248,7 @@ def _try_first_client(federation: Federation, t: int, down: Tensors, work: Clien
     defense, memory = federation.defense, federation.memories.get(work.clients[0], {})
     if federation.peak is not None:
         federation.peak.measure(defense, down, work.batches[0], memory, work.noises[0])
-    if t == 0 and not type(defense).__module__.startswith("fedarena."):
+    if t == 0 and not is_built_in(type(defense)):
         _require_pure(defense, down, work.batches[0], work.noises[0])
 
 
@@ -268,7 +269,7 @@ def _require_pure(defense: Defense, down: Tensors, batch: Batch, noise: Tensors)
 def _aggregated(federation: Federation, t: int, *given: Any) -> State:
     """The server's step."""
     defense = federation.defense
-    if defense.rule is None or type(defense).__module__.startswith("fedarena."):
+    if defense.rule is None or is_built_in(type(defense)):
         return federation.replays.call(t, "aggregate", defense.aggregate, *given)
     with calls_of(defense.rule) as calls:
         new = federation.replays.call(t, "aggregate", defense.aggregate, *given)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from fedarena.core.errors import ToldByProcess, describe
 from fedarena.core.fresh_process import ask
-from fedarena.core.global_generators import seeded_generators
+from fedarena.core.global_generators import generators_of
 from fedarena.core.request_loop import Say
 from fedarena.federation import compose
 from fedarena.federation.spec import MethodSpec
@@ -117,7 +117,7 @@ NO_REPLAYS = Replays()
 
 def _called(function: Callable[..., Result], args: tuple[Any, ...]) -> Result:
     """What a function returns. What it draws from global generators follows from its last argument, a stream."""
-    with seeded_generators(args[-1].child("global generators").integer(63)):
+    with generators_of(args[-1]):
         return function(*args)
 
 

@@ -10,7 +10,7 @@ from statistics import median
 from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.secure_sum import TooLarge
 from fedarena.contracts.transcript import Round
-from fedarena.core.global_generators import seeded_generators
+from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
 from fedarena.federation.adversary import Adversary, NoAdversary
@@ -143,7 +143,7 @@ def run(
         probe: measures one more number of the deployed model at every evaluation (`Point.probed`).
     """
     schedule = problem.task.schedule
-    with seeded_generators(rng.child("global generators").integer(63)):  # which a user's method may draw from
+    with generators_of(rng):
         federation = _federation(defense, problem, rng, adversary, draw, replays)
         state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
         curve, totals, diverged_at, why = list[Point](), Totals(), None, ""

@@ -14,7 +14,7 @@ from fedarena.contracts.aggregator import Aggregator, Call, checked
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core import given, registry
 from fedarena.core.errors import UserError, type_of
-from fedarena.core.global_generators import seeded_generators
+from fedarena.core.global_generators import generators_of
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED, Rng
 from fedarena.federation import compose
@@ -57,7 +57,7 @@ def aggregate(
         reference=None if own is None else lambda: own,
         shapes=shapes,
     )
-    with seeded_generators(rng.child("global generators").integer(63)):  # which a user's rule may draw from
+    with generators_of(rng):
         returned = made(rows.clone(), call)  # it may work in place, too
     return _like(checked(returned, made, rows).vector.detach(), uploads[0])
 

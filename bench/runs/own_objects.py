@@ -79,19 +79,12 @@ def _source(card: Card) -> Any:
 
 
 def card_of_class(given: Any) -> Card:
-    """The card of a class of one's own. Raises UserError for what is no method's class."""
+    """The card of a class of one's own; `hold_with` gives it its version. Raises UserError for no method's class."""
     for bases in CLASSES.values():
         for base, kind in bases.items():
             if isinstance(given, type) and issubclass(given, base):
                 name = registry.free_name(kind, _kebab(given.__name__))
-                return Card(
-                    name=name,
-                    kind=kind,
-                    title=_title(given),
-                    target=given,
-                    options=_options(kind, given),
-                    version=fingerprint(given),
-                )
+                return Card(name=name, kind=kind, title=_title(given), target=given, options=_options(kind, given))
     raise UserError(f"a method is {type_of(given)}, allowed: a card, a class, a name, or a file with cards")
 
 
