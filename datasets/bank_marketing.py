@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import urllib.request
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,13 @@ import numpy as np
 
 from fedarena.datasets.dataset import TEST_SHARE
 from fedarena.datasets.npz import Array, Arrays
+from fedarena.datasets.raw_file import RawFile, download
 
-URL = "https://archive.ics.uci.edu/static/public/222/bank+marketing.zip"
+ZIP = RawFile("https://archive.ics.uci.edu/static/public/222/bank+marketing.zip", 10_000_000, checksum=None)
 CSV = "bank-full.csv"
 CSV_SHA256 = "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d"
+MOST = 20_000_000
+"""Bytes that a file of the zip may unpack to; the table has 4.6 million."""
 
 NUMBERS = ("age", "balance", "day", "duration", "campaign", "pdays", "previous")
 CATEGORIES: Mapping[str, Sequence[str]] = {
@@ -48,25 +50,31 @@ CATEGORIES: Mapping[str, Sequence[str]] = {
 
 def bank_marketing(folder: Path) -> Arrays:
     """Download bank-full.csv, verify its checksum, and turn it into arrays; raw files go to `folder`."""
-    path = folder / "bank-marketing.zip"
-    with urllib.request.urlopen(URL) as answer:
-        path.write_bytes(answer.read())
-    text = unpacked(path.read_bytes())
+    text = unpacked(download(ZIP, folder).read_bytes())
     if text is None:
-        raise ValueError(f"{URL} holds no {CSV}")
+        raise ValueError(f"{ZIP.url} holds no {CSV}")
     sha256 = hashlib.sha256(text).hexdigest()
     if sha256 != CSV_SHA256:
-        raise ValueError(f"{CSV} of {URL} has sha256 {sha256}, expected {CSV_SHA256}")
+        raise ValueError(f"{CSV} of {ZIP.url} has sha256 {sha256}, expected {CSV_SHA256}")
     return convert(text.decode())
 
 
-def unpacked(archive: bytes) -> bytes | None:
-    """bank-full.csv out of a zip or of a zip within it; None when it is in neither."""
+def unpacked(archive: bytes, depth: int = 2) -> bytes | None:
+    """bank-full.csv out of a zip or of a zip within it; None when it is in neither.
+
+    Raises ValueError where a file unpacks to more than `MOST` bytes.
+    """
+    if not depth:
+        return None
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
-        for name in opened.namelist():
-            content = opened.read(name) if name.endswith((CSV, ".zip")) else None
-            if content is not None and name.endswith(".zip"):
-                content = unpacked(content)
+        for member in opened.infolist():
+            if not member.filename.endswith((CSV, ".zip")):
+                continue
+            if member.file_size > MOST:  # zipfile reads no further than this size
+                raise ValueError(f"{member.filename} unpacks to more than {MOST} bytes")
+            content: bytes | None = opened.read(member)
+            if content is not None and member.filename.endswith(".zip"):
+                content = unpacked(content, depth - 1)
             if content is not None:
                 return content
     return None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.paths import DATA
+from helpers.web import Web, serving
 
 from fedarena.datasets.npz import Array
 
@@ -28,6 +29,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("FEDARENA_DATA", raising=False)
     monkeypatch.setenv("FEDARENA_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture
+def web(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
+    """A web server on this machine, whose certificate is trusted."""
+    with serving(tmp_path_factory.mktemp("web")) as (server, certificate):
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        yield server
 
 
 @pytest.fixture

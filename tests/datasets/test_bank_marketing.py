@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import urllib.request
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.web import Web
 
 from fedarena import datasets
 from fedarena.core import registry
@@ -18,6 +18,7 @@ from fedarena.core.errors import UserError
 from fedarena.datasets import bank_marketing as bank
 from fedarena.datasets.dataset import Dataset
 from fedarena.datasets.npz import KEYS
+from fedarena.datasets.raw_file import RawFile
 from fedarena.datasets.survey import verify
 
 HEADER = (
@@ -113,27 +114,26 @@ def test_the_table_is_found_in_a_zip_within_a_zip() -> None:
     assert bank.unpacked(stream.getvalue()) is None
 
 
-def answer(content: bytes) -> object:
-    def urlopen(url: str) -> io.BytesIO:
-        assert url.startswith("https://archive.ics.uci.edu/")
-        return io.BytesIO(content)
-
-    return urlopen
+def test_a_zip_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bank, "MOST", 8)
+    with pytest.raises(ValueError, match=r"bank-additional\.zip unpacks to more than 8 bytes"):
+        bank.unpacked(archive(b"the table"))
 
 
 def test_a_download_is_held_to_its_checksum(
-    text: str, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, file: Path, tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(urllib.request, "urlopen", answer(archive(text.encode())))
+    monkeypatch.setattr(bank, "ZIP", RawFile(web.url("bank.zip"), 10_000_000, checksum=None))
+    web.files["bank.zip"] = archive(text.encode())
     made = bank.bank_marketing(tmp_path)
     with np.load(file) as raw:
         assert np.array_equal(made["x_test"], raw["x_test"])
-    monkeypatch.setattr(urllib.request, "urlopen", answer(archive(text.replace("tertiary", "secondary", 1).encode())))
+    web.files["bank.zip"] = archive(text.replace("tertiary", "secondary", 1).encode())
     with pytest.raises(ValueError, match=r"bank-full\.csv of .* has sha256 .*, expected d1513ec6"):
         bank.bank_marketing(tmp_path)
     with zipfile.ZipFile(stream := io.BytesIO(), "w") as other:
         other.writestr("readme", b"moved")
-    monkeypatch.setattr(urllib.request, "urlopen", answer(stream.getvalue()))
+    web.files["bank.zip"] = stream.getvalue()
     with pytest.raises(ValueError, match=r"holds no bank-full\.csv"):
         bank.bank_marketing(tmp_path)
 

@@ -1,58 +1,51 @@
-"""The conversion of what torchvision and scikit-learn give, on little raw files in their own formats."""
+"""Each published data set is downloaded into its arrays, from a web server on this machine."""
 
 from __future__ import annotations
 
 import bz2
-import pickle
-import struct
+import hashlib
 from pathlib import Path
 
 import numpy as np
-import pytest
+from helpers.raw_data import cifar_tar, idx
+from helpers.web import Web
 
-from fedarena.datasets.download import FromTorchvision, olivetti_faces, split_people
+from fedarena.datasets.download import IDX_FILES, CifarTar, IdxFiles, UspsFiles, olivetti_faces, split_people
+from fedarena.datasets.raw_file import RawFile
 
 
-@pytest.mark.parametrize("class_name", ["MNIST", "FashionMNIST", "KMNIST"])
-def test_idx_files_become_arrays(class_name: str, tmp_path: Path) -> None:
-    raw = tmp_path / class_name / "raw"
-    raw.mkdir(parents=True)
+def known(content: bytes) -> tuple[int, str]:
+    """The size and the checksum of a file."""
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+def test_images_and_labels_in_idx_are_downloaded(web: Web, tmp_path: Path) -> None:
     x, y = np.arange(3 * 784).reshape(3, 28, 28).astype(np.uint8), np.array([3, 1, 2], np.uint8)
-    for part in ("train", "t10k"):
-        (raw / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 2051, 3, 28, 28) + x.tobytes())
-        (raw / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">II", 2049, 3) + y.tobytes())
-    made = FromTorchvision(class_name)(tmp_path)
+    packed = [idx(x), idx(y), idx(x[:1]), idx(y[:1])]
+    web.files = dict(zip(IDX_FILES, packed, strict=True))
+    made = IdxFiles(web.url(""), tuple(known(content) for content in packed))(tmp_path)
     assert np.array_equal(made["x_train"], x)
     assert made["x_test"].dtype == np.uint8
-    assert made["y_test"].tolist() == [3, 1, 2]
+    assert (made["y_train"].tolist(), made["y_test"].tolist()) == ([3, 1, 2], [3])
+    assert made["y_train"].dtype == np.int64
 
 
-def test_usps_becomes_bytes(tmp_path: Path) -> None:
-    values = np.linspace(-1, 1, 256)
-    line = "10 " + " ".join(f"{i + 1}:{v:.6f}" for i, v in enumerate(values)) + "\n"
-    for name in ("usps.bz2", "usps.t.bz2"):
-        (tmp_path / name).write_bytes(bz2.compress((line * 2).encode()))
-    made = FromTorchvision("USPS")(tmp_path)
-    assert made["x_train"].shape == (2, 16, 16)
-    assert np.abs(made["x_train"][0].ravel().astype(int) - np.arange(256)).max() <= 1
+def test_a_tar_of_cifar_is_downloaded_without_a_pickle(web: Web, tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).integers(0, 10, (3, 2 + 3072), dtype=np.uint8)
+    web.files["c.gz"] = cifar_tar(tmp_path / "made", train=rows[:2].tobytes(), test=rows[2:].tobytes())
+    raw = RawFile(web.url("c.gz"), *known(web.files["c.gz"]))
+    made = CifarTar(raw, train=("train.bin",), test=("test.bin",), labels=2)(tmp_path)
+    assert made["x_train"].shape == (2, 32, 32, 3)
+    assert np.array_equal(made["x_test"][0, :, :, 2].ravel(), rows[2, -1024:])
+    assert (made["y_train"].tolist(), made["y_test"].tolist()) == (rows[:2, 1].tolist(), [rows[2, 1]])
+
+
+def test_usps_is_downloaded(web: Web, tmp_path: Path) -> None:
+    line = "10 " + " ".join(f"{i + 1}:{-1 + i / 128}" for i in range(256)) + "\n"
+    web.files = {name: bz2.compress(line.encode() * (n + 1)) for n, name in enumerate(("usps.bz2", "usps.t.bz2"))}
+    made = UspsFiles(*(RawFile(web.url(name), *known(content)) for name, content in web.files.items()))(tmp_path)
+    assert (made["x_train"].shape, made["x_test"].shape) == ((1, 16, 16), (2, 16, 16))
     assert made["y_test"].tolist() == [9, 9]
-
-
-def test_cifar_batches_become_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedarena.core.torchvision_import import import_torchvision
-
-    torchvision = import_torchvision()
-    monkeypatch.setattr(torchvision.datasets.CIFAR10, "_check_integrity", lambda self: True)
-    monkeypatch.setattr(torchvision.datasets.CIFAR10, "_load_meta", lambda self: None)
-    folder = tmp_path / "cifar-10-batches-py"
-    folder.mkdir()
-    rows = np.arange(2 * 3072).reshape(2, 3072).astype(np.uint8)
-    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
-        (folder / name).write_bytes(pickle.dumps({"data": rows, "labels": [4, 7]}))
-    made = FromTorchvision("CIFAR10")(tmp_path)
-    assert made["x_train"].shape == (10, 32, 32, 3)
-    assert np.array_equal(made["x_test"][1, :, :, 2].ravel(), rows[1, 2048:])
-    assert made["y_test"].tolist() == [4, 7]
 
 
 def test_each_person_is_in_both_parts() -> None:
