@@ -7,7 +7,11 @@ import os
 import platform
 from functools import cache, partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Literal
+
+import torch
+from threadpoolctl import threadpool_info
 
 from fedarena import __version__
 from fedarena.contracts.goal_names import JUDGE_VERSIONS, GoalName
@@ -135,7 +139,31 @@ def environment() -> Environment:
         "machine": platform.machine(),
         "system": platform.system(),
         "cpus": os.cpu_count(),
+        "processor": _processor(),
+        "kernels": _kernels(),
     }
+
+
+def _processor() -> str:
+    """The processor's model, as Linux names it; elsewhere Python's word for it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()
+
+
+def _kernels() -> str:
+    """What computes: PyTorch's vector instructions, and the BLAS libraries that this process has loaded."""
+    parts = [torch.backends.cpu.get_cpu_capability()]
+    if torch.backends.mkl.is_available():
+        parts.append("mkl in torch")
+    for library in threadpool_info():
+        if library["user_api"] == "blas":
+            words = (library["internal_api"], library["version"], library.get("architecture"))
+            parts.append(" ".join(word for word in words if word))
+    return "; ".join(dict.fromkeys(parts))
 
 
 def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Identity:

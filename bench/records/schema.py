@@ -250,6 +250,10 @@ class Environment(TypedDict):
     """The operating system."""
     cpus: int | None
     """The number of processors."""
+    processor: NotRequired[Annotated[str, MAY_LACK]]
+    """The processor's model."""
+    kernels: NotRequired[Annotated[str, MAY_LACK]]
+    """The vector instructions and BLAS libraries that computed: others change the last bits of a result."""
 
 
 class Record(Identity):

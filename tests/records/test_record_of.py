@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 from helpers.paths import ROOT
 
 from fedarena.records import record_of
@@ -19,3 +20,11 @@ def test_records_hold_the_commit_of_a_checkout() -> None:
     head = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     assert commit is not None
     assert head.stdout.startswith(commit.removesuffix("-dirty").rpartition("-g")[2])
+
+
+def test_records_name_the_kernels_that_computed() -> None:
+    environment = record_of.environment()
+    capability, *libraries = environment["kernels"].split("; ")
+    assert capability == torch.backends.cpu.get_cpu_capability()
+    assert any(library.startswith(("mkl", "openblas", "blis")) for library in libraries)
+    assert environment["processor"]
