@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -46,6 +46,8 @@ class GaussianImages:
 
     mean: Tensor
     covariance: Tensor
+    _factors: dict[float, tuple[Tensor, Tensor]] = field(default_factory=dict, compare=False, repr=False)
+    """The LU factors of C + λI for the last λ: samples that are seen exactly share the least λ."""
 
     @classmethod
     def of(cls, x: Tensor) -> GaussianImages:
@@ -66,14 +68,23 @@ class GaussianImages:
         a, r = pixels if of.a is None else of.a, seen - of.c
         noise = torch.full_like(r, variance)
         inside = torch.ones_like(self.mean, dtype=torch.bool)
-        while True:
-            x = self._given(a, r, noise)
-            left = inside & ((x < -ROUNDING) | (x > 1 + ROUNDING))
-            if not bool(left.any()):
-                return x
+        x = self._seen_whole(r, variance) if of.a is None else self._given(a, r, noise)
+        while bool((left := inside & ((x < -ROUNDING) | (x > 1 + ROUNDING))).any()):
             inside &= ~left
             a, r = torch.cat([a, pixels[left]]), torch.cat([r, x[left].clamp(0, 1)])
             noise = torch.cat([noise, torch.zeros_like(x[left])])
+            x = self._given(a, r, noise)
+        return x
+
+    def _seen_whole(self, r: Tensor, variance: float) -> Tensor:
+        """The mean given x + N(0, variance) = r."""
+        noise = max(variance, FLOOR * float(self.covariance.diagonal().mean()))
+        if noise not in self._factors:
+            self._factors.clear()
+            lu, pivots = torch.linalg.lu_factor(self.covariance + noise * torch.eye(len(r)).to(r))
+            self._factors[noise] = lu, pivots
+        weights: Tensor = torch.linalg.lu_solve(*self._factors[noise], (r - self.mean)[:, None])
+        return self.mean + self.covariance @ weights[:, 0]
 
     def _given(self, a: Tensor, r: Tensor, noise: Tensor) -> Tensor:
         """The mean given A x + N(0, noise) = r."""
