@@ -12,6 +12,7 @@ CARDS = {
     "fetchsgd": "fedarena.defenses.fetchsgd.card:CARD",
     "gradient-noise": "fedarena.defenses.gradient_noise.card:CARD",
     "pbpfl": "fedarena.defenses.pbpfl.card:CARD",
+    "precode": "fedarena.defenses.precode.card:CARD",
     "pruning": "fedarena.defenses.pruning.card:CARD",
     "qsgd": "fedarena.defenses.qsgd.card:CARD",
     "sign-dp": "fedarena.defenses.sign_dp.card:CARD",

@@ -45,8 +45,8 @@ OF_ONE_PURPOSE = ("foolsgold", "foundationfl", "rlr")
 """Rules that a flipped sign passes: `test_every_method_acts.py` has what they withstand."""
 
 
-LEARNS_LITTLE = ("censor", "dp-fedavg")
-"""Defenses of which the same file says what they learn: one nothing, one little among twenty clients."""
+LEARNS_LITTLE = ("censor", "dp-fedavg", "precode")
+"""Defenses of which the same file says what they learn: one nothing, two little among twenty clients."""
 
 
 def cases() -> list[Any]:

@@ -32,7 +32,7 @@ from fedarena.core.tensors import (
     shapes_of,
     weighted_mean,
 )
-from fedarena.models.dropout import has_dropout
+from fedarena.models.drawn import has_drawn
 from fedarena.problem.client_steps import run_general
 from fedarena.problem.local_training import adam_step
 from fedarena.problem.task import Auxiliary, Batch, Task
@@ -117,10 +117,10 @@ class Defense(Observable):
                 "option 'client_optimizer' is momentum, allowed with local-epochs 0 and this defense: sgd, because "
                 f"{self.no_momentum}"
             )
-        if has_dropout(task.model) and not self.dropout:
+        if has_drawn(task.model) and not self.dropout:
             raise UserError(
-                "option 'model' has dropout, allowed with this defense: a model without, because its clients do not "
-                "take plain gradient steps with masks of their own"
+                "option 'model' has dropout or a bottleneck, allowed with this defense: a model without, because its "
+                "clients do not take plain gradient steps with masks or noise of their own"
             )
         if rule is not None:
             try:
@@ -153,7 +153,8 @@ class Defense(Observable):
     `noise_std`, after "clients". Empty: there is no such thing. It must not follow from the messages themselves."""
 
     dropout: ClassVar[bool] = False
-    """Whether `client` drops the units that its batch says (`Batch.masks`). Others refuse models with dropout."""
+    """Whether `client` draws in the model's layers what its batch says (`Batch.masks`). Others refuse models with
+    dropout or a bottleneck."""
 
     # -- what the protocol declares -------------------------------------------------------------------
 

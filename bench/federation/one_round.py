@@ -24,7 +24,7 @@ from fedarena.core.threat import CURIOUS
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.replay import NO_REPLAYS, Replays, digest
 from fedarena.federation.secure_aggregation import Summed, sum_up
-from fedarena.models.dropout import draw_masks, has_dropout
+from fedarena.models.drawn import draw_masks, has_drawn
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
@@ -303,7 +303,7 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
     classes = problem.task.n_classes
     if classes and any(batch.y.is_floating_point() for batch in batches):  # fast forms take labels of one kind
         batches = [batch.with_targets(classes) for batch in batches]
-    if has_dropout(problem.task.model):
+    if has_drawn(problem.task.model):
         own = [rng.child("dropout", t, client) for client in clients]
         batches = [with_masks(problem, batch, one) for batch, one in zip(batches, own, strict=True)]
     noises = [to(defense.draw(rng.child("noise", t, client)), problem.device) for client in clients]
@@ -311,7 +311,7 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
 
 
 def with_masks(problem: Problem, batch: Batch, rng: Rng) -> Batch:
-    """A client's batch with masks for each step, sample and unit of the model's dropout."""
+    """A client's batch with what the model's layers draw for each step and sample, such as masks of dropout."""
     steps, b = batch.x.shape[:2]
     return replace(batch, masks=to(draw_masks(problem.task.model, (steps, b), rng), problem.device))
 

@@ -26,7 +26,7 @@ from fedarena.core.tensors import flatten
 from fedarena.core.threat import Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.control import UNLIKE, PlayedReading
-from fedarena.models.dropout import has_dropout
+from fedarena.models.drawn import has_drawn
 from fedarena.problem.task import targets
 from fedarena.records.schema import Control
 
@@ -68,12 +68,12 @@ def _is_empty(finished: FinishedRun, seen: Observation) -> bool:
 def _answered_for(finished: FinishedRun) -> bool:
     """Whether the defense accounts for what it adds, or the harness cannot tell it from something else.
 
-    A secure sum hides by masks. With momenta, dropout or several local epochs in a random order, a rest may be the
-    gradients of earlier rounds, the masks or the order.
+    A secure sum hides by masks. With momenta, layers that draw or several local epochs in a random order, a rest may be
+    the gradients of earlier rounds, what was drawn or the order.
     """
     defense, task = finished.defense, finished.problem.task
     once = task.schedule.local_epochs <= 1 and not task.schedule.client_momentum
-    shows = once and defense.secure is None and not has_dropout(task.model)
+    shows = once and defense.secure is None and not has_drawn(task.model)
     return not shows or bool(defense.guarantees() or defense.undisclosed)
 
 

@@ -33,8 +33,8 @@ class Architecture(ABC):
     The values of a module's own parameters are zero and never used: `init` draws parameters, which are passed by name.
     A module has no state. Batch normalisation, if a model offers it, keeps no running statistics, which would be a
     second, hidden upload. It uses those of the present batch, in evaluation too. Frozen weights are not parameters.
-    A module draws nothing at random (`fedarena.models.module_check` enforces both). Its dropout, if it has any, is
-    `fedarena.models.dropout.Dropout`, whose masks are passed to it.
+    A module draws nothing at random (`fedarena.models.module_check` enforces both). A layer that needs random numbers,
+    as dropout does, is a `fedarena.models.drawn.Drawn`, to which they are passed.
     """
 
     def __init__(self, options: Any) -> None:

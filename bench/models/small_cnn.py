@@ -12,6 +12,7 @@ from math import prod
 from torch import nn
 
 from fedarena.models.architecture import Architecture, blank, image_shape
+from fedarena.models.bottleneck import before_output
 from fedarena.models.cards.cnn import Options
 from fedarena.models.cnn import Convolution, conv_net
 from fedarena.models.preprocess import head
@@ -27,9 +28,16 @@ class SmallCNN(Architecture):
         front, shape = head("cnn", input_shape, o.mean, o.std, size=None)
         image_shape("cnn", shape, smallest=2 ** len(o.channels))
         convolutions = [Convolution(c, kernel=3, padding=1, stride=2, pooled=False) for c in o.channels]
-        layers = conv_net(shape, convolutions, o.widths, n_classes, o.norm).named_children()
+        net = conv_net(shape, convolutions, o.widths, n_classes, o.norm)
+        *layers, output = net.named_children()
+        features = net.get_parameter("out.weight").shape[1]
         block = dense_block(shape, o.block) if o.block else {}
-        return blank(lambda: nn.Sequential(OrderedDict([*front.items(), *block.items(), *layers])))
+
+        def make() -> nn.Sequential:
+            more = before_output(features, o.bottleneck, o.beta)
+            return nn.Sequential(OrderedDict([*front.items(), *block.items(), *layers, *more.items(), output]))
+
+        return blank(make)
 
 
 def dense_block(shape: tuple[int, ...], units: int) -> dict[str, nn.Module]:

@@ -28,7 +28,7 @@ def upload(
     Args:
         loss: the loss that the client descends.
         start: parameters at the round's start; their names are the upload's.
-        batch: the samples, [steps, b, ...]. Its masks of dropout, if any, are given to `loss` with the parameters.
+        batch: the samples, [steps, b, ...]. What layers draw, if any do, is given to `loss` with the parameters.
         schedule: optimiser, learning rate and weight decay, which adds λ·p to the gradient of a local step.
         metric: D for parameters that are a linear image of others, p = p₀ − u·D with the steps taken in
             u (broadcast against p; absent: D = 1). The upload is then Σ of the steps u.

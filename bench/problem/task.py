@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from fedarena.core.tensors import nbytes
+from fedarena.models.bottleneck import bottlenecks, penalties
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
 
@@ -93,14 +94,35 @@ class Task:
         """f(x; params): [n, *input_shape] → [n, outputs]; with cross-entropy the logits.
 
         Args:
-            params: may hold masks of dropout layers, too (`Batch.masks`); without them no unit is dropped.
+            params: may hold what layers draw, too (`Batch.masks`); without it they draw nothing.
         """
         out: Tensor = functional_call(self.model, dict(params), (x,))
         return out
 
     def loss(self, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        """The mean loss; `y` holds classes [n] (int64), probabilities [n, n_classes], or of numbers [n] themselves."""
-        return self.criterion.mean(self.outputs(params, x), y)
+        """The mean loss, with the penalties of bottlenecks.
+
+        Args:
+            y: classes [n] (int64), probabilities [n, n_classes], or of numbers [n] themselves.
+        """
+        with penalties(self.model, self.bottlenecks) as more:
+            out = self.outputs(params, x)
+        return sum(more, self.criterion.mean(out, y))
+
+    @cached_property
+    def bottlenecks(self) -> tuple[str, ...]:
+        """The names of the model's variational bottlenecks."""
+        return bottlenecks(self.model)
+
+    def entering(self, layer: str, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        """What enters a layer of the model, for samples [n, *input_shape]."""
+        found: list[Tensor] = []
+        hook = self.model.get_submodule(layer).register_forward_pre_hook(lambda module, given: found.append(given[0]))
+        try:
+            self.outputs(params, x)
+        finally:
+            hook.remove()
+        return found[0]
 
     @torch.no_grad()
     def predictions(self, params: Mapping[str, Tensor], x: Tensor, scale: float) -> Tensor:
@@ -132,7 +154,8 @@ class Batch:
         x: inputs [steps, b, *input_shape]; stacked over clients [clients, steps, b, ...].
         y: classes [steps, b] (int64), or probabilities [steps, b, n_classes]. An attacker's need not be probabilities:
             the loss is linear in them (cross-entropy), or a distance from them.
-        masks: what dropout makes of the samples, by buffer [steps, b, ...] (`fedarena.models.dropout`); {}: none.
+        masks: what layers draw for the samples, by buffer [steps, b, ...], such as masks of dropout
+            (`fedarena.models.drawn`); {}: nothing.
     """
 
     x: Tensor

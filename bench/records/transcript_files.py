@@ -15,7 +15,7 @@ Tensors are named by what they are:
     before/NAME, after/NAME         the server's parameters W_t and W_{t+1}
     secret/NAME                     what the server drew for the round
     batch/CLIENT/x, batch/CLIENT/y  the samples [steps, b, ...] behind an upload
-    mask/CLIENT/NAME                what dropout made of them
+    mask/CLIENT/NAME                what the model's layers drew for them, such as masks of dropout
 
 `transcript.json` says who took part, what the shapes are, and which tensors each party sees. Its shapes are in the
 order of the tensors, which safetensors does not keep. It does not hold the run's secret.

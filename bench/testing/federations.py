@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -22,7 +23,7 @@ from fedarena.federation import rounds
 from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.spec import MODEL, ProblemSpec
 from fedarena.problem.task import Auxiliary, Task
 from fedarena.testing.law import LawBroken, Method
 
@@ -55,6 +56,7 @@ def problem_for(method: Method, clients: int = 3, **schedule: Any) -> Problem:
     spec = spec_of(
         clients,
         model=usual.get("model", "lenet-dlg"),
+        model_options=_of_model(usual) if "model" in usual else {},
         **{"rounds": 6, "loss": usual.get("loss", "cross-entropy"), **schedule},
     )
     return build(spec, 0, auxiliary=method.target.holds(method.options))
@@ -66,17 +68,29 @@ def defense_of(method: Method, task: Task) -> Defense:
     return made
 
 
-def twenty(corrupted: int = 0, wide: bool = False, loss: str = "cross-entropy") -> ProblemSpec:
-    """Twenty clients on a small dense network, or on a wide one with shorter and more steps."""
+def _of_model(usual: Mapping[str, str]) -> dict[str, str]:
+    """The options of the model that a usual problem names."""
+    return {name.removeprefix(MODEL): value for name, value in usual.items() if name.startswith(MODEL)}
+
+
+def twenty(
+    corrupted: int = 0, wide: bool = False, loss: str = "cross-entropy", model: Mapping[str, str] | None = None
+) -> ProblemSpec:
+    """Twenty clients on a small dense network, or on a wide one with shorter and more steps.
+
+    Args:
+        model: further options of the network.
+    """
     steps = {"rounds": 300, "lr": 0.2} if wide else {"rounds": 60, "lr": 0.4}
     widths = {"widths": "200" if wide else "32"}
-    return spec_of(20, corrupted, "mlp", widths, batch_size=16, eval_every=15, loss=loss, **steps)
+    return spec_of(20, corrupted, "mlp", {**(model or {}), **widths}, batch_size=16, eval_every=15, loss=loss, **steps)
 
 
 def trained(method: Method, wide: bool = False) -> rounds.Run:
     """The defense's run with twenty honest clients, whose first round is written down."""
     usual = dict(method.card.usual)
-    spec = twenty(wide=wide, loss=usual.get("loss", "cross-entropy"))
+    model = _of_model(usual) if usual.get("model") == "mlp" else None
+    spec = twenty(wide=wide, loss=usual.get("loss", "cross-entropy"), model=model)
     problem = build(spec, 0, auxiliary=method.target.holds(method.options))
     return finished(rounds.run(defense_of(method, problem.task), problem, Rng(0).child("federation"), watch=(0,)))
 

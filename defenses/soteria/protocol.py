@@ -69,14 +69,7 @@ class Soteria(EntriesLeftOut):
 
     def representation(self, params: Tensors, x: Tensor) -> Tensor:
         """r [b, m]: what enters the output layer."""
-        entering: list[Tensor] = []
-        layer = self.task.model.get_submodule(self.output)
-        hook = layer.register_forward_pre_hook(lambda module, given: entering.append(given[0]))
-        try:
-            self.task.outputs(params, x)
-        finally:
-            hook.remove()
-        return entering[0]
+        return self.task.entering(self.output, params, x)
 
     def kept(self, upload: Tensors) -> Tensors:
         """All entries but the columns of zeros."""

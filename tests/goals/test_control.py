@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from helpers.attacked import asked_of_model
 from helpers.degenerate import installed
 
 from fedarena import goals
@@ -29,7 +30,7 @@ SMALL = {"property-inference": {"rounds": "8", "round_batches": "2"}}
 def group(defense: str, method: str, options: Mapping[str, str] | None = None, **schedule: Any) -> GroupSpec:
     made = compose.parse_defense(defense, options or {})
     loss = dict(compose.defense_cards(defense)[0].usual).get("loss", "cross-entropy")
-    model = registry.find("model", "mlp").parse({"widths": "32"})
+    model = registry.find("model", "mlp").parse({"widths": "32", **asked_of_model(defense)})
     rounds = Schedule(**{"rounds": 12, "batch_size": 1, "lr": 0.1, "loss": loss, **schedule})
     problem = ProblemSpec("digits", model="mlp", partition="iid", clients=4, model_options=model, schedule=rounds)
     if schedule.get("batch_size") == 16:  # of 20, so that nearly all samples of a client are behind each upload

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from helpers.attacked import asked_of_model
 from helpers.degenerate import CLASSES, installed
 
 from fedarena.core import registry
@@ -29,7 +30,7 @@ def record(defense: str, party: Party = "server", options: Mapping[str, str] | N
     made = compose.parse_defense(defense, options)
     loss = dict(compose.defense_cards(defense)[0].usual).get("loss", "cross-entropy")
     rounds = Schedule(**{"rounds": 8, "batch_size": 4, "lr": 0.1, "loss": loss, **schedule})
-    model = registry.find("model", "mlp").parse({"widths": "16"})
+    model = registry.find("model", "mlp").parse({"widths": "16", **asked_of_model(defense)})
     problem = ProblemSpec("digits", model="mlp", partition="iid", clients=4, model_options=model, schedule=rounds)
     method = compose.parse_attack("last-layer-label")
     group = GroupSpec(problem, defense=made, attack=method, threats=(Threat(party, "adaptive"),), seed=0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fedarena.core.card import Card
 from fedarena.core.options import option
+from fedarena.models.cards.bottleneck import BOTTLENECK_FACT, beta_option, bottleneck_option
 from fedarena.models.cards.distributions import init_option
 from fedarena.models.cards.layers import BATCH_FACT, norm_option
 
@@ -24,6 +25,8 @@ class Options:
         low=0,
         listed=False,
     )
+    bottleneck: int = bottleneck_option()
+    beta: float = beta_option()
 
 
 CARD = Card(
@@ -33,7 +36,7 @@ CARD = Card(
     target="fedarena.models.small_cnn:SmallCNN",
     options=Options,
     departures=("Not from a paper: the smallest CNN that learns Fashion-MNIST and CIFAR-10 at a CPU's speed.",),
-    facts=(("used by", "the suites iid and heterogeneous"), BATCH_FACT),
+    facts=(("used by", "the suites iid and heterogeneous"), BATCH_FACT, BOTTLENECK_FACT),
     check="26,698 parameters on 1x28x28 inputs and 10 classes: tests/models/test_cnn.py",
 )
 """The parameters: 80 + 1,168 + (7·7·16 + 1)·32 + 330."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from fedarena.core.tensors import Tensors
+from fedarena.models.bottleneck import penalties
 from fedarena.problem.local_training import Loss, decay_of, local_step
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
@@ -35,7 +36,7 @@ class Objective:
         """∂L/∂params in their order; zero for a parameter that the loss does not use.
 
         Args:
-            masks: of dropout layers (`fedarena.problem.task.Batch.masks_of`).
+            masks: of layers that draw (`fedarena.problem.task.Batch.masks_of`).
         """
         with torch.enable_grad():
             value = self.value(x, y, masks or {})
@@ -51,10 +52,12 @@ def of_loss(loss: Loss, start: Tensors) -> Objective:
 def of_task(task: Task, start: Tensors) -> Objective:
     """The task's own loss in a private copy of its model, so that no call has to pass the parameters."""
     model = copy.deepcopy(task.model).to(next(iter(start.values())))
-    own = dict(model.named_parameters())
+    own, names = dict(model.named_parameters()), task.bottlenecks
 
     def value(x: Tensor, y: Tensor, masks: Tensors) -> Tensor:
-        return task.criterion.mean(functional_call(model, masks, (x,)) if masks else model(x), y)
+        with penalties(model, names) as more:
+            out = functional_call(model, masks, (x,)) if masks else model(x)
+        return sum(more, task.criterion.mean(out, y))
 
     return Objective({name: own[name] for name in start}, value)
 

@@ -40,8 +40,11 @@ DEFENSES: Mapping[str, Mapping[str, str]] = {
     "dbcl": {},
     "pbpfl": {},
     "baffle": {},
+    "precode": {},
 }
 """Defense → options. The first is none."""
+EXTENDED: Mapping[str, Mapping[str, str]] = {"precode": {"bottleneck": "256"}}
+"""Defense → options of the model that it needs."""
 ROUNDS = 300
 MODELS: Mapping[str, Mapping[str, str]] = {"mlp": {"widths": "64"}, "cnn": {}}
 """Model → options."""
@@ -74,11 +77,11 @@ SETTING = (
 
 def settings(piece: Piece) -> Settings:
     """The options of the problem and of the attack, as text."""
-    model, batch, stage, attack, _ = piece
+    model, batch, stage, attack, defense = piece
     searches = attack in ("inverting-gradients", "dlg")
     return {
         "problem": {"model": model, "clients": "4"},
-        "model": MODELS[model],
+        "model": {**MODELS[model], **EXTENDED.get(defense, {})},
         "training": {"rounds": str(ROUNDS), "batch_size": str(batch), "lr": "0.1"},
         "attack": {
             "victims": VICTIMS[batch],
