@@ -15,8 +15,7 @@ def bottleneck_option() -> Any:
     """The field; PRECODE has 256."""
     return option(
         0,
-        "numbers of a variational bottleneck before the output layer, whose noise clients draw (see the defense "
-        "precode); 0: none",
+        "numbers of a variational bottleneck before the output layer, whose noise clients draw; 0: none",
         low=0,
         listed=False,
     )

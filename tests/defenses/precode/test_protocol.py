@@ -121,7 +121,7 @@ def test_the_paper_form_is_fedavg_s() -> None:
     assert all(torch.equal(one.target[name], t) for name, t in two.target.items())
 
 
-def test_a_search_fails_in_paper_form_and_finds_the_image_in_the_adaptive_one() -> None:
+def test_a_search_fails_in_paper_form_and_succeeds_in_the_adaptive_one() -> None:
     """The claim of PRECODE (Table 1), and what becomes of it."""
     model = registry.find("model", "mlp").parse({"widths": "32", "bottleneck": "64"})
     attack = compose.parse_attack("inverting-gradients", {"victims": "1", "iterations": "100", "restarts": "1"})
