@@ -1,6 +1,7 @@
 """Defenses, in a folder for each protocol. A name's card is light; the protocol is imported when it is used."""
 
 CARDS = {
+    "ats": "fedarena.defenses.ats.card:CARD",
     "baffle": "fedarena.defenses.baffle.card:CARD",
     "censor": "fedarena.defenses.censor.card:CARD",
     "dbcl": "fedarena.defenses.dbcl.card:CARD",

@@ -303,7 +303,10 @@ class Inference(ABC):
         """Run on a sealed copy of the view. Raises UnusableAnswer where the answer is none of the goal's."""
         with generators_of(rng):
             answer = self.run(seal(view), rng, progress)
-        return self.taken(answer, view)
+        taken = self.taken(answer, view)
+        if "reconstruction" not in self.goal or isinstance(taken, NotApplicable):
+            return taken
+        return [_restored(one, o) for one, o in zip(cast("Guess", taken), view.observations, strict=True)]
 
     @final
     def taken(self, answer: Any, view: View) -> Answer | NotApplicable:
@@ -327,6 +330,11 @@ class Inference(ABC):
     @abstractmethod
     def run(self, view: View, rng: Rng, progress: Progress) -> Answer | NotApplicable:
         """The attack itself."""
+
+
+def _restored(guess: Reconstruction, seen: Observation) -> Reconstruction:
+    """The guess with what the party makes of images that clients changed."""
+    return guess if seen.restore is None else replace(guess, images=seen.restore(guess.images.detach().clamp(0, 1)))
 
 
 def _wanted(goal: GoalName, view: View) -> tuple[type[Any], Contents | list[Contents]]:

@@ -55,6 +55,8 @@ class Observation:
         candidates: the candidate samples, only if the attack's goal is membership inference.
         noise_std: standard deviation of the protocol's noise on each coordinate of `target`, which is public and which
             `simulate` leaves out.
+        restore: what the party makes of images [n, *input_shape] that it found, if clients change their samples before
+            they work on them. The harness calls it on the images of a reconstruction; None: they stay as they are.
         sent: the model that a malicious server had the clients work at; None: the server's own.
     """
 
@@ -72,6 +74,7 @@ class Observation:
     rough: Simulator | None = None
     noise_std: float = 0.0
     sent: Tensors | None = None
+    restore: Callable[[Tensor], Tensor] | None = None
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ DEFENSES: Mapping[str, Mapping[str, str]] = {
     "pbpfl": {},
     "baffle": {},
     "precode": {},
+    "ats": {},
 }
 """Defense → options. The first is none."""
 EXTENDED: Mapping[str, Mapping[str, str]] = {"precode": {"bottleneck": "256"}}
