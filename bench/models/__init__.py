@@ -14,5 +14,6 @@ CARDS: dict[str, str] = {
     "mlp-two-stage": "fedarena.models.cards.mlp_two_stage:CARD",
     "mobilenet-head": "fedarena.models.cards.mobilenet_head:CARD",
     "resnet": "fedarena.models.cards.resnet:CARD",
+    "vit": "fedarena.models.cards.vit:CARD",
     "wrn-10-2": "fedarena.models.cards.wrn:CARD",
 }

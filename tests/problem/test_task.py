@@ -41,7 +41,7 @@ def test_layers_stand_in_the_order_in_which_they_are_computed() -> None:
     assert set(dbcl.wire.shapes) == {"hidden.weight", "unused.weight"}  # the output is never sketched
 
 
-@pytest.mark.parametrize("name", ["mlp", "lenet-dlg", "lenet-baffle", "resnet", "wrn-10-2"])
+@pytest.mark.parametrize("name", ["mlp", "lenet-dlg", "lenet-baffle", "resnet", "vit", "wrn-10-2"])
 def test_the_harness_s_own_models_register_their_output_last(name: str) -> None:
     task = build(
         ProblemSpec("digits", model=name, partition="iid", clients=2, model_options=find("model", name).parse({})), 0

@@ -27,7 +27,7 @@ def test_shipped_models_plan_or_say_which_layer_is_in_the_way(name):
     try:
         found = plan(module, shape)
     except UserError as error:
-        said = re.match(r"layer '(.*)' \((.*)\) does not keep the masks", str(error))
+        said = re.match(r"layer '(.*)' \((.*)\) (does not keep the masks|gets samples of . axes)", str(error))
         assert said
         assert type(module.get_submodule(said[1])).__name__ == said[2]
     else:
@@ -67,6 +67,7 @@ def test_shipped_models_keep_their_function(name, options, groups):
         ("lenet-dlg", {}, r"layer 'act1' \(Sigmoid\)"),
         ("mlp", {"activation": "tanh"}, r"layer 'act1' \(Tanh\)"),
         ("mlp-two-stage", {"activation": "elu"}, r"layer 'act1' \(ELU\)"),
+        ("vit", {}, r"layer 'embed' \(Linear\) gets samples of 2 axes"),
         ("wrn-10-2", {"activation": "relu"}, r"layer 'block1\.before\.norm' \(GroupNorm\)"),
     ],
 )

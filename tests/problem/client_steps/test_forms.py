@@ -152,6 +152,14 @@ def test_convolutions_equal_one_client_alone(schedule, model, used):
     assert not any(p.any() for p in task.model.parameters())
 
 
+@pytest.mark.parametrize("schedule", WORK, ids=NAMES)
+def test_transformers_equal_one_client_alone(schedule, used):
+    task, start, batches = federation(schedule, (8, 4), "vit", width="8", heads="2", layers="1")
+    truth = alone(task, task.loss, start, batches)
+    assert distance(forms.uploads(task, task.loss, start, batches), truth) < 1e-9
+    assert set(used) == {"loop"}
+
+
 @pytest.mark.parametrize("size", [1, 30, 100])
 def test_one_pass_in_several_chunks(size, used):
     task, start, batches = federation(Schedule(batch_size=size), [size] * 7, "cnn", (3, 9, 8), mean="0.3")
@@ -252,11 +260,12 @@ def test_a_chain_of_foreign_make_is_trained_by_its_structure(used):
 # -- the general form ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["mlp", "lenet-dlg"])
+@pytest.mark.parametrize("model", ["mlp", "lenet-dlg", "vit"])
 @pytest.mark.parametrize("schedule", WORK, ids=NAMES)
 def test_general_form_equals_one_client_alone(model, schedule, monkeypatch):
     sizes = (12, 20, 12, 12, 20, 12, 12, 12)
-    task, start, batches = federation(schedule, sizes, model)
+    small = {"width": "8", "layers": "1"} if model == "vit" else {}
+    task, start, batches = federation(schedule, sizes, model, **small)
     chunks = []
     run = vmapped.run
     monkeypatch.setattr(vmapped, "run", lambda *args: chunks.append(len(args[2])) or run(*args))
@@ -275,7 +284,7 @@ def test_general_form_equals_one_client_alone(model, schedule, monkeypatch):
     assert distance(ups, stack([up for up, _ in done])) < 1e-9
     assert [float(m["seen"]) for m in kept] == pytest.approx([float(m["seen"]) for _, m in done])
     groups = 2 if schedule.fedsgd else 3  # memory or none; for local training also the number of steps
-    assert len(chunks) == (groups if model == "mlp" else 0)
+    assert len(chunks) == (0 if model == "lenet-dlg" else groups)
 
 
 def test_general_form_refuses_hidden_randomness():

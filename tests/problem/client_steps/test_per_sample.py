@@ -83,7 +83,9 @@ def test_chains_equal_one_sample_at_a_time(widths, activation, sizes, beta, boun
     assert error(torch.stack(alone), truth) < 1e-9
 
 
-@pytest.mark.parametrize(("model", "options"), [*LAYERED, ("wrn-10-2", {"norm": "group"})])
+@pytest.mark.parametrize(
+    ("model", "options"), [*LAYERED, ("wrn-10-2", {"norm": "group"}), ("vit", {"width": "8", "layers": "1"})]
+)
 @pytest.mark.parametrize("beta", [0.0, 0.1])
 @pytest.mark.parametrize("bound", BOUNDS[1:3])
 def test_other_models_equal_one_sample_at_a_time(model, options, beta, bound, monkeypatch):
