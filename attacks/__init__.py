@@ -6,6 +6,7 @@ CARDS = {
     "agr-tailored": "fedarena.attacks.poisoning.cards.agr_tailored:CARD",
     "alie": "fedarena.attacks.poisoning.cards.alie:CARD",
     "analytic": "fedarena.attacks.reconstruction.cards.analytic:CARD",
+    "april": "fedarena.attacks.reconstruction.cards.april:CARD",
     "bank": "fedarena.attacks.poisoning.cards.bank:CARD",
     "blended": "fedarena.attacks.poisoning.cards.blended:CARD",
     "dba": "fedarena.attacks.poisoning.cards.dba:CARD",

@@ -283,8 +283,8 @@ def read(name: str, problem: ProblemSpec, threats: tuple[Threat, ...] = (SERVER,
     return records
 
 
-DENSE = {"analytic": "mlp", "spear": "mlp"}
-"""Models of reconstructions that read a dense first layer."""
+DENSE = {"analytic": "mlp", "april": "vit", "spear": "mlp"}
+"""Models of reconstructions that read a dense first layer, or the embeddings of a transformer."""
 
 
 @pytest.mark.parametrize("name", BY_GOAL["reconstruction"])

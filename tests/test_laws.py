@@ -23,6 +23,7 @@ each_method = pytest.mark.parametrize(("kind", "name"), METHODS, ids=[f"{kind}-{
 BRIEF: dict[str, dict[str, str]] = {
     "affine-model": {"victims": "1"},
     "a3fl": {"steps": "5", "alone": "2", "unlearning": "1"},
+    "april": {"victims": "1"},
     "dlg": {"victims": "1", "iterations": "10", "restarts": "1"},
     "fedmia": {"rounds": "1"},
     "idlg": {"victims": "1", "iterations": "10", "restarts": "1"},

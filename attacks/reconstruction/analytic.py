@@ -20,6 +20,7 @@ these is grey. If no observation can be read, the attack does not apply.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
@@ -100,17 +101,11 @@ class Analytic(Inference):
         distribution: ImageDistribution = LeastNorm()
         if view.population is not None:
             distribution = GaussianImages.of(view.population.x.flatten(1))
-        read: list[Reconstruction | str] = []
-        for i, seen in enumerate(view.observations):
-            result = self.reconstruct(view, seen, distribution, rng.child("analytic", i))
-            read.append(result)
-            status = result if isinstance(result, str) else f"match {result.match:.1e}"
-            progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
-        reasons = [result for result in read if isinstance(result, str)]
-        if len(reasons) == len(read):
-            return NotApplicable("; ".join(dict.fromkeys(reasons)))
-        pairs = zip(view.observations, read, strict=True)
-        return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
+
+        def reconstruct(i: int, seen: Observation) -> Reconstruction | str:
+            return self.reconstruct(view, seen, distribution, rng.child("analytic", i))
+
+        return one_by_one(view, reconstruct, progress)
 
     def reconstruct(
         self, view: View, seen: Observation, distribution: ImageDistribution, rng: Rng
@@ -134,6 +129,27 @@ class Analytic(Inference):
     def batch(self, readable: Readable, rows: Tensor, rng: Rng) -> Reconstruction:
         """The guess from rows [units, s + 1] of several samples."""
         return readable.guess(*apart(rows, readable.seen.images))
+
+
+def one_by_one(
+    view: View, reconstruct: Callable[[int, Observation], Reconstruction | str], progress: Progress
+) -> Guess | NotApplicable:
+    """A guess for each observation, grey for one that cannot be read; if none can, why.
+
+    Args:
+        reconstruct: (number, observation) → the samples behind it, or why they cannot be read.
+    """
+    read: list[Reconstruction | str] = []
+    for i, seen in enumerate(view.observations):
+        result = reconstruct(i, seen)
+        read.append(result)
+        status = result if isinstance(result, str) else f"match {result.match:.1e}"
+        progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
+    reasons = [result for result in read if isinstance(result, str)]
+    if len(reasons) == len(read):
+        return NotApplicable("; ".join(dict.fromkeys(reasons)))
+    pairs = zip(view.observations, read, strict=True)
+    return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
 
 
 def grey(view: View, seen: Observation) -> Reconstruction:

@@ -79,7 +79,7 @@ class ViT(Architecture):
             layers["patches"], layers["embed"] = Patches(side), nn.Linear(channels * side**2, o.width)
             layers["positions"] = Positions(length, o.width) if o.positions == "trained" else Sines()
             for i in range(1, o.layers + 1):
-                layers[f"block{i}"] = Block(o.width, o.heads, RATIO * o.width, causal=False)
+                layers[f"block{i}"] = Block(o.width, heads=o.heads, hidden=RATIO * o.width, causal=False)
             layers["norm"], layers["pool"] = layer_norm(o.width), MeanToken()
             layers["out"] = nn.Linear(o.width, n_classes)
             return nn.Sequential(layers)

@@ -58,6 +58,7 @@ SHORT: Mapping[str, Settings] = {
     "membership-inference": {"model": {"widths": "32"}, "attack": {"shadows": "4"}},
     "inverting-gradients": {"attack": {"victims": "2", "iterations": "400"}, "training": {"rounds": "31"}},
     "analytic": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "april": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spear": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "affine-model": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "imprint": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
