@@ -29,7 +29,7 @@ for each pixel of a patch, leave unexplained: about 0 without noise, rounding, q
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 
 import torch
@@ -108,10 +108,10 @@ def candidates(target: Tensors, shape: tuple[int, ...]) -> list[Embedding] | str
     side = isqrt(pixels // shape[0])
     if shape[0] * side**2 != pixels or shape[1] % side or shape[2] % side or side == min(shape[1:]):
         return "the first layer embeds no patches: its inputs are no squares into which the image can be cut"
-    some = Embedding(name, name, side, shape)
-    fits = [{width, some.count} == set(t.squeeze().shape) and t.squeeze().dim() == 2 for t in target.values()]
+    some = Embedding(name, positions="", side=side, shape=shape)
+    fits = [sorted(t.squeeze().shape) == sorted((width, some.count)) for t in target.values()]
     found = [n for n, fit in zip(target, fits, strict=True) if fit and n != name]
-    return [Embedding(name, n, side, shape) for n in found] or NO_POSITIONS
+    return [replace(some, positions=n) for n in found] or NO_POSITIONS
 
 
 def embedding(view: View, seen: Observation, probe: Tensor) -> Embedding | str:
@@ -143,7 +143,7 @@ def fitted(of: Embedding, played: Tensors, image: Tensor) -> tuple[float, Embedd
     off = (sides @ sides.new_tensor([a, c]) - weight.flatten()).norm() / weight.norm()
     if not off <= EXACT or a == 0:  # also of no gradient at all
         return float("inf"), of
-    return float(off), Embedding(of.weight, of.positions, of.side, of.shape, scale=a, shift=c)
+    return float(off), replace(of, scale=a, shift=c)
 
 
 def solved(table: Tensor, weight: Tensor, middle: float, variance: float, rounding: float) -> Tensor:

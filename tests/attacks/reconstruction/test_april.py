@@ -52,7 +52,14 @@ def doubled(x: Tensor, **options: str) -> View:
     simulate = PlainGradient(task, params, (0,))
     target = simulate(x, F.one_hot(torch.arange(len(x)) + 3, 10).double())
     seen = Observation(0, clients=(0,), images=len(x), target=target, simulate=simulate, output_bias="out.bias")
-    return View(Threat("server", "adaptive"), "upload", shape, 10, (seen,), output_layer="out")
+    return View(
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=shape,
+        n_classes=10,
+        observations=(seen,),
+        output_layer="out",
+    )
 
 
 def read(view: View) -> Guess:
@@ -137,7 +144,7 @@ def test_of_two_images_none_follows() -> None:
     answer = April(Options())(view, Rng(0))
     assert isinstance(answer, NotApplicable)
     assert answer.reason == SEVERAL == April(Options()).unreadable(view.observations[0])
-    of = Embedding("embed.weight", "positions.table.weight", 2, (1, 8, 8), scale=2.0, shift=-1.0)
+    of = Embedding("embed.weight", positions="positions.table.weight", side=2, shape=(1, 8, 8), scale=2.0, shift=-1.0)
     tried = of.image(solved(*of.system(view.observations[0].target), middle=0.0, variance=1e30, rounding=1e-12))
     assert all(psnr(tried.clamp(0, 1), one) < 15 for one in x)
 
