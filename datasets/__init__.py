@@ -14,6 +14,7 @@ CARDS: dict[str, str] = {
     "breast-cancer": "fedarena.datasets.cards.breast_cancer:CARD",
     "cifar10": "fedarena.datasets.cards.cifar10:CARD",
     "cifar100": "fedarena.datasets.cards.cifar100:CARD",
+    "clinic-notes": "fedarena.datasets.cards.clinic_notes:CARD",
     "diabetes": "fedarena.datasets.cards.diabetes:CARD",
     "digit-domains": "fedarena.datasets.cards.digit_domains:CARD",
     "digits": "fedarena.datasets.cards.digits:CARD",

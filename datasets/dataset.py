@@ -72,8 +72,9 @@ class Dataset(ShortRepr):
 
     Attributes:
         name: registry name.
-        x_train, x_test: images [N, C, H, W], uint8 or float32; rows of a table [N, D], float32. Values lie in
-            [0, scale]. The largest one may not be far below `scale`: see `warnings`.
+        x_train, x_test: images [N, C, H, W], uint8 or float32; rows of a table [N, D], float32; texts as one-hot codes
+            of their words [N, length, words], uint8 or float32. Values lie in [0, scale]. The largest one may not be
+            far below `scale`: see `warnings`.
         y_train, y_test: classes [N], int64 in [0, n_classes); numbers [N], float32 in [0, 1], of a regression.
         scale: the raw value that means 1.0 (255 for 8-bit images).
         n_classes: number of classes; 0 for a regression.
@@ -83,6 +84,7 @@ class Dataset(ShortRepr):
             (`benchmarks/membership_blind.py`). It is the chance of a membership attack; .5 where both files are alike.
         attributes: further facts about samples, by name: (of x_train, of x_test), int8 [N]. 1: the sample has the
             attribute, 0: it does not, -1: unknown. Property inference guesses them.
+        words: of texts the word that each place of a one-hot code stands for, padding first; () for other samples.
 
     Arrays may come in any layout: reversed, in Fortran order, of another byte order, read-only or mapped from a file.
     Of such an array the data set holds a copy with the usual layout. Lists become arrays.
@@ -102,6 +104,7 @@ class Dataset(ShortRepr):
     domains: npt.NDArray[np.int64] | None = None
     attributes: Mapping[str, tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]] = field(default_factory=dict)
     blind_auc: float = 0.5
+    words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -186,7 +189,9 @@ class Dataset(ShortRepr):
 
     def _check_samples(self, part: str, x: npt.NDArray[np.uint8 | np.float32]) -> None:
         where = f"data set '{self.name}': x_{part}"
-        if (x.ndim, x.dtype.name) not in ((4, "uint8"), (4, "float32"), (2, "float32")):
+        if self.words:
+            self._check_texts(where, x)
+        elif (x.ndim, x.dtype.name) not in ((4, "uint8"), (4, "float32"), (2, "float32")):
             expected = "uint8 or float32 [N, C, H, W], or float32 [N, D]"
             raise UserError(f"{where} is {x.dtype} {list(x.shape)}, expected {expected}")
         if not all(x.shape[1:]):
@@ -200,6 +205,15 @@ class Dataset(ShortRepr):
             raise UserError(f"{where} holds values that are not finite")
         if x.size and not 0 <= x.min() <= x.max() <= self.scale:
             raise UserError(f"{where} holds values from {x.min():g} to {x.max():g}, expected 0 to {self.scale:g}")
+
+    def _check_texts(self, where: str, x: npt.NDArray[np.uint8 | np.float32]) -> None:
+        n = len(self.words)
+        if x.ndim != 3 or x.dtype.name not in ("uint8", "float32") or x.shape[2] != n:
+            raise UserError(
+                f"{where} is {x.dtype} {list(x.shape)}, expected uint8 or float32 [N, length, {n}] for {n} words"
+            )
+        if not ((x == 0) | (x == self.scale)).all() or not (x.astype(bool).sum(2) == 1).all():
+            raise UserError(f"{where} holds texts that are no one-hot codes, expected one {self.scale:g} for each word")
 
     def _check_labels(self, part: str, y: npt.NDArray[np.int64 | np.float32], n: int) -> None:
         where, kind = f"data set '{self.name}': y_{part}", "int64" if self.n_classes else "float32"

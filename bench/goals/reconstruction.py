@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Guess, Inference
 from fedarena.core.rng import Rng
-from fedarena.core.text.numbers import number, percent
+from fedarena.core.text.numbers import Mean, number, percent
 from fedarena.core.threat import NotApplicable
 from fedarena.federation.population import halves
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
@@ -42,6 +43,8 @@ class ReconstructionsText(GoalText):
 
     def wording(self, metrics: Sequence[str]) -> Wording:
         of, tie = ("rows", "psnr") if "psnr" in metrics and "ssim" not in metrics else ("images", "ssim")
+        if "token_accuracy" in metrics:
+            of, tie = "texts", "token_accuracy"
         # Records of schema 7 and earlier have no identification.
         if "identified" not in metrics and "recovered" in metrics:
             return _wording("recovers", of, "recovered", tie)
@@ -54,6 +57,8 @@ class ReconstructionsText(GoalText):
         lines = [_identified(cell)] if "identified" in m else []
         psnr = f"PSNR {m['psnr'].value:.1f} dB"
         lines += [f"recovered {rate(m, 'recovered')}", f"SSIM {number(m['ssim'])}, {psnr}" if "ssim" in m else psnr]
+        if "token_accuracy" in m:
+            lines[-1:] = [f"exact {rate(m, 'exact')}", f"words {percent(m['token_accuracy'])}, {_rouge(m)}"]
         lines += [f"guessed blindly {percent(m['blind'])}"] if "blind" in m else []
         if "label_accuracy" in m:
             return [*lines, f"labels {rate(m, 'label_accuracy')}"]
@@ -62,6 +67,8 @@ class ReconstructionsText(GoalText):
     def baseline(self, records: Sequence[Record]) -> list[str]:
         if not values(records, "prior_mean_mse"):
             return []
+        if values(records, "prior_mean_token_accuracy"):
+            return [*_meaning(records), f"Without any attack: {'; '.join(map(partial(_copied, records), PRIORS))}."]
         parts, rows = [], not values(records, "prior_mean_ssim")
         for name, title in (("prior_mean", "the mean training"), ("prior_nearest", "the nearest training")):
             psnr, ssim = f"row has PSNR {average(records, f'{name}_psnr'):.1f} dB", f"{name}_ssim"
@@ -72,6 +79,22 @@ class ReconstructionsText(GoalText):
             parts.append(f"the median training label is off by {average(records, 'prior_label_error'):.2f}")
         sentences = [*_meaning(records), f"Without any attack: {'; '.join(parts)}."]
         return [*sentences, "Rows of a table are not drawn."] if rows else sentences
+
+
+PRIORS = (("prior_mean", "the mean training text"), ("prior_nearest", "the nearest training text"))
+
+
+def _copied(records: Sequence[Record], prior: tuple[str, str]) -> str:
+    """What a text that is no guess has in common with the truth."""
+    name, title = prior
+    words, rouge, same = (average(records, f"{name}_{key}") for key in ("token_accuracy", "rouge_l", "recovered"))
+    named = f"{title} names {100 * words:.0f} % of the words, has ROUGE-L {rouge:.2f}"
+    return f"{named} and counts as recovered for {100 * same:.0f} %"
+
+
+def _rouge(m: Mapping[str, Mean]) -> str:
+    """'ROUGE-1/2/L 0.91/0.80/0.90'."""
+    return f"ROUGE-1/2/L {'/'.join(f'{m[name].value:.2f}' for name in ('rouge_1', 'rouge_2', 'rouge_l'))}"
 
 
 def _identified(cell: Cell) -> str:
@@ -142,6 +165,8 @@ class Reconstructions(InferenceGoal):
         return "identified", metrics["identified_chance"]
 
     def pictures(self, answer: Guess, challenge: Challenge) -> tuple[Tensor, Tensor] | None:
+        if challenge.answers.texts:
+            return None
         truths = challenge.answers.truths
         originals = torch.cat([x for x, _ in truths]).cpu()
         matched = [judge.matched(g.images, x) for g, (x, _) in zip(answer, truths, strict=True)]
@@ -171,7 +196,7 @@ def _victims(finished: FinishedRun, threat: Threat, attack: Inference, truths: S
         test=halves(problem, seed)[0] if attack.needs_population else none,
     )
     decoys = draw_decoys(truths, problem, owned, Rng(seed).child("identification"))
-    return judge.Victims(tuple(truths), decoys, _threshold(problem))
+    return judge.Victims(tuple(truths), decoys, _threshold(problem), texts=bool(problem.words))
 
 
 GOAL = Reconstructions()

@@ -15,5 +15,6 @@ CARDS: dict[str, str] = {
     "mobilenet-head": "fedarena.models.cards.mobilenet_head:CARD",
     "resnet": "fedarena.models.cards.resnet:CARD",
     "vit": "fedarena.models.cards.vit:CARD",
+    "transformer": "fedarena.models.cards.transformer:CARD",
     "wrn-10-2": "fedarena.models.cards.wrn:CARD",
 }

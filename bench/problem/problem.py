@@ -49,6 +49,7 @@ class Problem:
             1: the sample has the attribute, 0: it does not, −1: unknown.
         dataset: the data set's registry name, for messages.
         blind_auc: the chance of a membership attack (`fedarena.datasets.dataset.Dataset`).
+        words: of texts the word that each place of a one-hot code stands for, padding first; () for other samples.
     """
 
     task: Task
@@ -67,6 +68,7 @@ class Problem:
     attributes: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
     dataset: str = ""
     blind_auc: float = 0.5
+    words: tuple[str, ...] = ()
 
     def inputs(self, index: Tensor) -> Tensor:
         """Training inputs in [0, 1], in the precision of the initial parameters."""
@@ -208,6 +210,7 @@ def build(
         attributes={name: (on_device(train), on_device(test)) for name, (train, test) in data.attributes.items()},
         dataset=spec.dataset,
         blind_auc=data.blind_auc,
+        words=data.words,
     )
 
 

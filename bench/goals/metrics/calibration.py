@@ -2,9 +2,9 @@
 
 The best guess that needs no upload copies a real sample. So the threshold of a data set is a likeness that at most 5 %
 of its training samples exceed with the training sample nearest to them: an SSIM for images, a mean squared error for
-rows of a table. The nearest one is found with the truth at hand, which no attacker has. The likeness is computed for
-some training samples, and the threshold is the order statistic that is an upper bound of the 95 % quantile with 95 %
-confidence.
+rows of a table and texts. The nearest one is found with the truth at hand, which no attacker has. The likeness is
+computed for some training samples, and the threshold is the order statistic that is an upper bound of the 95 % quantile
+with 95 % confidence.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ CONFIDENCE = 0.95
 
 
 def recovered_threshold(pool: Pool) -> float:
-    """The SSIM that a recovered image exceeds, or the mean squared error that a recovered row stays below.
+    """The SSIM that a recovered image exceeds, or the mean squared error that a recovered row or text stays below.
 
     It is a property of the data set and depends on no seed. Without two samples that differ nothing is too alike to
-    count: −1 for images, infinity for rows.
+    count: −1 for images, infinity for others.
     """
     order = torch.randperm(len(pool.x), generator=Rng(0).child("calibration").torch())
     originals = pool.x[order[:SAMPLED].to(pool.x.device)].float() / pool.scale
     nearest, distances = nearest_others(originals, pool)
     told_apart = distances.isfinite()
     originals, nearest = originals[told_apart], nearest[told_apart]
-    is_table = originals.dim() == 2
+    pictures = originals.dim() == 4
     if not len(originals):
-        return torch.inf if is_table else -1.0
+        return -1.0 if pictures else torch.inf
     allowed = passing_of(len(originals))
-    if is_table:
-        return float(images.mse(nearest, originals).sort().values[allowed])
-    return float(images.ssim(nearest, originals).sort(descending=True).values[allowed])
+    if pictures:
+        return float(images.ssim(nearest, originals).sort(descending=True).values[allowed])
+    return float(images.mse(nearest, originals).sort().values[allowed])
 
 
 def passing_of(n: int) -> int:

@@ -9,7 +9,8 @@ The first metric is `identified` (`fedarena.goals.metrics.identification`). `rec
 threshold that is calibrated on the data set (`fedarena.goals.metrics.calibration`).
 
 Rows of a table, inputs [N, D], are judged like images, but without SSIM, which compares neighbouring pixels. A row
-counts as recovered by its squared error alone.
+counts as recovered by its squared error alone. So does a text, one-hot codes [N, length, words], which is judged by its
+words as well (`fedarena.goals.metrics.text_similarity`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.goals.metrics import image_similarity as images
 from fedarena.goals.metrics.identification import Decoys, Truth, chance_in_batches, identified, identified_in_batches
 from fedarena.goals.metrics.real_samples import Pool, nearest_others
+from fedarena.goals.metrics.text_similarity import text_metrics
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,14 @@ class Victims:
     Attributes:
         truths: the samples behind each observation.
         decoys: the real samples that could have been the victims, for each of them in order.
-        threshold: the SSIM that a recovered image exceeds; of rows of a table the MSE that one stays below.
+        threshold: the SSIM that a recovered image exceeds; of rows of a table and texts the MSE that one stays below.
+        texts: whether samples are one-hot codes of words.
     """
 
     truths: tuple[Truth, ...]
     decoys: Decoys
     threshold: float
+    texts: bool = False
 
 
 def reconstruction_metrics(
@@ -59,12 +63,13 @@ def reconstruction_metrics(
         identified, the share of the victims that their guesses identify. identified_chance: what a guess without an
         upload identifies. decoys: the mean number of other samples that a victim is held against. decoys_same_class:
         the share of them that are of its class. mse, psnr (dB, at most 100), ssim, label_accuracy and recovered, the
-        share of images with an SSIM above `recovered_above`. Rows of a table have no ssim, and are recovered with an
-        MSE below `recovered_below`. Labels that are numbers have label_error, the mean absolute error, in place of
-        label_accuracy. NAME_low and NAME_high of identified, recovered and label_accuracy: 95 % intervals over images
-        (`fedarena.core.binomial`). images: the number scored. match: the median of the attacker's own distances; if it
-        is tiny and the images are wrong, the observation does not determine them. blind: the share of guesses for which
-        the attack had read nothing, if there are any.
+        share of images with an SSIM above `recovered_above`. Rows of a table and texts have no ssim, and are recovered
+        with an MSE below `recovered_below`. Texts have token_accuracy, exact, rouge_1, rouge_2 and rouge_l. Labels that
+        are numbers have label_error, the mean absolute error, in place of label_accuracy. NAME_low and NAME_high of
+        identified, recovered, exact and label_accuracy: 95 % intervals over images (`fedarena.core.binomial`). images:
+        the number scored. match: the median of the attacker's own distances; if it is tiny and the images are wrong,
+        the observation does not determine them. blind: the share of guesses for which the attack had read nothing, if
+        there are any.
 
     Raises:
         ValueError: there is not one reconstruction per observation, or not the required number of images.
@@ -79,12 +84,12 @@ def reconstruction_metrics(
         "identified_chance": chance_in_batches(guessed, there, victims.decoys),
         "decoys": decoys.mean_size,
         "decoys_same_class": decoys.same_class,
-        **_likeness(guesses, originals, victims.threshold),
+        **_likeness(guesses, originals, victims),
         **_labels(labels, torch.cat([y for _, y in victims.truths])[scored]),
         "images": float(len(originals)),
         "match": median(one.match for one in guess),
     }
-    for name in ("identified", "recovered", "label_accuracy"):
+    for name in ("identified", "recovered", "exact", "label_accuracy"):
         metrics |= share_ends(name, metrics[name], len(originals), readings) if name in metrics else {}
     if any(one.blind for one in guess):
         metrics["blind"] = sum(one.blind for one in guess) / sum(len(one.images) for one in guess)
@@ -114,9 +119,10 @@ def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:
     """The metrics of two guesses that know the data and see nothing of the victim.
 
     Returns:
-        mse, psnr, ssim and recovered of `prior_mean_*`, the mean training image, and of `prior_nearest_*`, the
-        training image nearest to the truth by MSE (an upper bound on any prior that copies a training image),
-        exact copies of the truth excluded. prior_mean_identified: the share that the mean training image identifies.
+        mse, psnr, ssim, recovered, and what texts have, of `prior_mean_*`, the mean training image, and of
+        `prior_nearest_*`, the training image nearest to the truth by MSE (an upper bound on any prior that copies a
+        training image), exact copies of the truth excluded. prior_mean_identified: the share that the mean training
+        image identifies.
         Labels that are numbers have prior_label_error, the error of the training median.
     """
     originals = torch.cat([x for x, _ in victims.truths])
@@ -125,7 +131,7 @@ def prior_metrics(victims: Victims, pool: Pool) -> dict[str, float]:
     metrics = {
         f"prior_{name}_{key}": value
         for name, prior in priors.items()
-        for key, value in _likeness(prior, originals, victims.threshold).items()
+        for key, value in _likeness(prior, originals, victims).items()
         if not key.startswith("recovered_")
     }
     metrics["prior_mean_identified"] = float(identified(mean, originals, victims.decoys).double().mean())
@@ -169,11 +175,13 @@ def mean_image(pool: Pool) -> Tensor:
     return total / len(pool.x) / pool.scale
 
 
-def _likeness(guess: Tensor, originals: Tensor, threshold: float) -> dict[str, float]:
-    guess = images.valid(guess)
+def _likeness(guess: Tensor, originals: Tensor, victims: Victims) -> dict[str, float]:
+    guess, threshold = images.valid(guess), victims.threshold
     errors = images.mse(guess, originals)
     metrics = {"mse": float(errors.mean()), "psnr": float(images.psnr(guess, originals).mean())}
-    if originals.dim() == 2:
+    if victims.texts and len(originals):
+        metrics |= text_metrics(guess, originals)
+    if victims.texts or originals.dim() == 2:
         return {**metrics, "recovered": float((errors < threshold).double().mean()), "recovered_below": threshold}
     ssim = images.ssim(guess, originals)
     recovered = float((ssim > threshold).double().mean())
