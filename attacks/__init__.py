@@ -10,6 +10,7 @@ CARDS = {
     "bank": "fedarena.attacks.poisoning.cards.bank:CARD",
     "blended": "fedarena.attacks.poisoning.cards.blended:CARD",
     "dba": "fedarena.attacks.poisoning.cards.dba:CARD",
+    "dager": "fedarena.attacks.reconstruction.cards.dager:CARD",
     "delayed": "fedarena.attacks.poisoning.cards.delayed:CARD",
     "dlg": "fedarena.attacks.reconstruction.cards.dlg:CARD",
     "edge-case": "fedarena.attacks.poisoning.cards.edge_case:CARD",

@@ -27,7 +27,7 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training
 from fedarena.problem.problem import build
-from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.spec import ProblemSpec, usual_problem
 from fedarena.records.schema import Record
 from fedarena.runs.engine import Events, run, run_groups
 from fedarena.runs.executors import executor
@@ -246,12 +246,14 @@ def test_mimic_copies_one_honest_client_and_no_other() -> None:
     assert copied[warmup:] == [{victim}] * (rounds - warmup)
 
 
+USUAL = {n: dict(registry.find("attack", n).usual) for n in NAMES["attack"]}
 READING = [n for n in NAMES["attack"] if n not in POISONING]
 BY_GOAL = {goal: [n for n in READING if registry.find("attack", n).load().goal == goal] for goal in get_args(GoalName)}
 
 
 BRIEF = {
     "affine-model": {"victims": "3"},
+    "dager": {"victims": "1"},
     "dlg": {"victims": "1"},
     "fedmia": {"rounds": "10"},
     "idlg": {"victims": "1"},
@@ -287,7 +289,20 @@ DENSE = {"analytic": "mlp", "april": "vit", "spear": "mlp"}
 """Models of reconstructions that read a dense first layer, or the embeddings of a transformer."""
 
 
-@pytest.mark.parametrize("name", BY_GOAL["reconstruction"])
+OF_TEXTS = {name for name, usual in USUAL.items() if usual.get("model") == "transformer"}
+"""Reconstructions that read a transformer."""
+
+
+@pytest.mark.parametrize("name", sorted(OF_TEXTS))
+def test_an_attack_reads_the_texts_of_an_undefended_upload(name: str) -> None:
+    card = registry.find("attack", name)
+    problem = usual_problem({}, {"training": {"rounds": "3", "batch_size": "1"}}, [card])
+    for record in read(name, problem):
+        assert record["scores"]["privacy"] < 0.5
+        assert record["metrics"]["token_accuracy"] > record["metrics"]["prior_mean_token_accuracy"] + 0.3
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_GOAL["reconstruction"]) - OF_TEXTS))
 def test_an_attack_lowers_the_undefended_score(name: str) -> None:
     for record in read(name, attacked(DENSE.get(name, "lenet-dlg"), rounds=40)):
         assert record["scores"]["privacy"] < 0.5

@@ -24,6 +24,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "affine-model": {"victims": "1"},
     "a3fl": {"steps": "5", "alone": "2", "unlearning": "1"},
     "april": {"victims": "1"},
+    "dager": {"victims": "1"},
     "dlg": {"victims": "1", "iterations": "10", "restarts": "1"},
     "fedmia": {"rounds": "1"},
     "idlg": {"victims": "1", "iterations": "10", "restarts": "1"},
