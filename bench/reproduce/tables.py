@@ -29,6 +29,7 @@ TABLES = {
     "external/flower": "fedarena.reproduce.external.flower",
     "inference/digits": "fedarena.reproduce.inference.digits",
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
+    "inference/rules": "fedarena.reproduce.inference.rules",
     "inversion/defenses": "fedarena.reproduce.inference.inversion_defenses",
     "inversion/phases": "fedarena.reproduce.inference.inversion_phases",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",

@@ -167,6 +167,44 @@ def panels(rows: Sequence[Sequence[Panel]], heading: str) -> Figure:
 
 
 @dataclass(frozen=True)
+class Cloud:
+    """Named points.
+
+    Attributes:
+        points: name → (x, y).
+        x, y: the labels of the axes.
+        named: up to which x the name of a point stands beside it.
+    """
+
+    title: str
+    points: Mapping[str, tuple[float, float]]
+    x: str
+    y: str
+    named: float
+
+
+def clouds(row: Sequence[Cloud], heading: str) -> Figure:
+    """Clouds of points side by side, from 0 on both axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(max(7.2, 3.9 * len(row)), 3.8), dpi=110, layout="constrained")
+    for cloud, axes in zip(row, figure.subplots(1, len(row), squeeze=False)[0], strict=True):
+        axes.plot(*zip(*cloud.points.values(), strict=True), "o", color=SHADES[1], markersize=4, alpha=0.7)
+        for name, (x, y) in cloud.points.items():
+            if x <= cloud.named:
+                axes.annotate(name, (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
+        axes.set_xlim(0, None)
+        axes.set_ylim(0, None)
+        axes.set_title(cloud.title, fontsize=9)
+        axes.set_xlabel(cloud.x, fontsize=8)
+        axes.set_ylabel(cloud.y, fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.grid(alpha=0.3)
+    figure.suptitle(heading, fontsize=10)
+    return figure
+
+
+@dataclass(frozen=True)
 class Map:
     """Shares as a grid of shaded cells.
 
