@@ -324,6 +324,22 @@ def test_a_malicious_server_reads_an_undefended_upload(name: str) -> None:
         assert record["metrics"]["identified_low"] > record["metrics"]["identified_chance"]
 
 
+@pytest.mark.parametrize("name", BY_GOAL["curious-poisoning"])
+def test_poison_makes_krum_give_its_victim_away(name: str) -> None:
+    """Of corrupted clients that know all uploads; how far others come is in their own tests."""
+    card = registry.find("attack", name)
+    spec = GroupSpec(
+        replace(attacked("mlp", rounds=10), clients=7, corrupted=2),
+        defense=compose.parse_defense("krum"),
+        attack=MethodSpec(name, card.parse({"victims": "6", "knows": "omniscient"})),
+        threats=(Threat("corrupted-clients", "adaptive"),),
+        seed=0,
+    )
+    (record,) = run_groups([spec], 1)[0].records
+    assert record["status"] == "ok", record["reason"]
+    assert record["metrics"]["identified"] > record["metrics"]["identified_without_poison"] + 0.4
+
+
 BATCHES = {"marginal-membership": 1}
 """Samples behind an upload where four hide what the attack looks at."""
 

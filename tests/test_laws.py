@@ -39,6 +39,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "8", "round_batches": "8"},
     "spear": {"victims": "1", "draws": "2000"},
+    "spotlight": {"victims": "1", "draws": "100", "plays": "2"},
     "trap-weights": {"victims": "1"},
     "upload-regression": {"rounds": "1"},
 }

@@ -8,8 +8,7 @@ not know how much of itself there is, and reads the step as an outsider does. Th
 from __future__ import annotations
 
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.observation import Observation
-from fedarena.contracts.simulators import ThroughProtocol, images_behind, without_own
+from fedarena.contracts.simulators import without_own
 from fedarena.contracts.transcript import Seen
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Threat
@@ -21,17 +20,3 @@ def difference(defense: Defense, threat: Threat, now: Seen, after: Seen) -> Tens
     if now.own_up is None or not defense.takes_mean:
         return shown
     return without_own(shown, now.own_up, defense.mean_weights, now, threat)
-
-
-def as_upload_of(defense: Defense, clients: tuple[int, ...], now: Seen, shown: Tensors) -> Observation:
-    """A difference, read as the mean upload of these clients alone."""
-    protocol = defense.in_round(now.index)
-    return Observation(
-        round=now.index,
-        clients=clients,
-        images=sum(images_behind(protocol.task, client) for client in clients),
-        target=shown,
-        simulate=ThroughProtocol.of(protocol, now, clients),
-        output_bias=protocol.task.output_bias,
-        estimate=shown,
-    )

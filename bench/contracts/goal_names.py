@@ -16,13 +16,14 @@ GoalName = Literal[
     "client-membership",
     "estimate",
     "active-reconstruction",
+    "curious-poisoning",
 ]
 """The goal of an attack; `fedarena.goals` has a file of that name.
 
 In this order, the attack infers the samples behind an upload, whether a sample was among them, their classes, the
 server's model in training, whether samples behind an upload share a property, what a class looks like to the model,
-whether a sample was in the training set, whether it is in the data set of a client, the gradient itself, or the samples
-behind an upload that the server itself has shaped.
+whether a sample was in the training set, whether it is in the data set of a client, the gradient itself, the samples
+behind an upload that the server itself has shaped, or those behind a broadcast that corrupted clients have poisoned.
 """
 
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)

@@ -340,7 +340,7 @@ def _restored(guess: Reconstruction, seen: Observation) -> Reconstruction:
 def _wanted(goal: GoalName, view: View) -> tuple[type[Any], Contents | list[Contents]]:
     """The class of a goal's answers, and what their tensors are: of one answer, or of each in a list."""
     seen = view.observations
-    if goal in ("reconstruction", "active-reconstruction"):
+    if goal in ("reconstruction", "active-reconstruction", "curious-poisoning"):
         return Reconstruction, [{"images": (o.images, *view.input_shape), "labels": (o.images,)} for o in seen]
     if goal == "inversion":
         return Portraits, {"images": (None, *view.input_shape), "steps": (None,)}

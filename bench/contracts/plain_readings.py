@@ -53,11 +53,11 @@ def _observations(
     observations = []
     for t, (clients, upload) in uploads.items():
         fresh = fresh_upload(defense, threat, seen, t, clients, upload, others_upload)
-        observations.append(_observation(defense, threat, seen[t], clients, upload, fresh))
+        observations.append(observation(defense, threat, seen[t], clients, upload, fresh))
     return tuple(observations)
 
 
-def _observation(
+def observation(
     defense: Defense,
     threat: Threat,
     now: Seen,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Party = Literal["server", "client", "eavesdropper", "outsider", "malicious-server"]
+Party = Literal["server", "client", "eavesdropper", "outsider", "malicious-server", "corrupted-clients"]
 Form = Literal["paper", "adaptive"]
 Knowledge = Literal["none", "own", "omniscient"]
 
@@ -13,8 +13,8 @@ PARTIES: tuple[Party, ...] = ("server", "client", "eavesdropper")
 """The parties that see something of the training."""
 EVERYONE: tuple[Party, ...] = (*PARTIES, "outsider")
 """These and the outsider, who can only query the final model: all who are curious and follow the protocol."""
-READERS: tuple[Party, ...] = (*EVERYONE, "malicious-server")
-"""These and the server that chooses what it sends, in order to read more."""
+READERS: tuple[Party, ...] = (*EVERYONE, "malicious-server", "corrupted-clients")
+"""These and those who choose what they send, in order to read more: a server, or corrupted clients together."""
 FORMS: tuple[Form, ...] = ("paper", "adaptive")
 KNOWLEDGE: tuple[Knowledge, ...] = ("none", "own", "omniscient")
 """From the least to the most. Who knows more can do all that one can do who knows less."""
@@ -40,7 +40,8 @@ class Visibility:
         ups: every client's upload.
         state: the server's parameters and the round's secrets.
         own: the party's own batch, memory and upload; its rounds are those in which it was sampled.
-        chooses: whether the party chooses what clients get in the rounds that it attacks, within the protocol's format.
+        chooses: whether the party chooses what it sends in the rounds that it attacks, within the protocol's format:
+            what clients get, or its own uploads.
     """
 
     down: bool
@@ -56,6 +57,7 @@ VISIBILITY: dict[Party, Visibility] = {
     "eavesdropper": Visibility(down=True, ups=True, state=False, own=False),
     "outsider": Visibility(down=False, ups=False, state=False, own=False),
     "malicious-server": Visibility(down=True, ups=True, state=True, own=False, chooses=True),
+    "corrupted-clients": Visibility(down=True, ups=False, state=False, own=True, chooses=True),
 }
 
 
@@ -67,8 +69,8 @@ CURIOUS = 0
 class Threat:
     """A party and the form of its attack.
 
-    Without `knows` the party reads: it is honest but curious and follows the protocol, or is `malicious-server`. With
-    it the party is the corrupted clients together, who send what they like.
+    Without `knows` the party reads: it is honest but curious and follows the protocol, or chooses what it
+    sends in order to read. With it the party is the corrupted clients together, who send what they like.
 
     Attributes:
         party: where the adversary sits.

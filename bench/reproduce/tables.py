@@ -30,6 +30,7 @@ TABLES = {
     "inference/digits": "fedarena.reproduce.inference.digits",
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
     "inference/rules": "fedarena.reproduce.inference.rules",
+    "inference/spotlight": "fedarena.reproduce.inference.spotlight",
     "inversion/defenses": "fedarena.reproduce.inference.inversion_defenses",
     "inversion/phases": "fedarena.reproduce.inference.inversion_phases",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",

@@ -8,8 +8,9 @@ from functools import cache
 import pytest
 import torch
 
-from fedarena.contracts.broadcast_difference import as_upload_of, difference
+from fedarena.contracts.broadcast_difference import difference
 from fedarena.contracts.defense import Defense
+from fedarena.contracts.plain_readings import observation
 from fedarena.contracts.transcript import Round, cut
 from fedarena.core import registry
 from fedarena.core.rng import Rng
@@ -71,7 +72,7 @@ def test_a_picked_upload_is_what_its_samples_would_have_sent() -> None:
     r = rounds[0]
     one = r.averaged[0]
     seen = cut(rounds, LISTENER)
-    read = as_upload_of(defense, (one,), seen[0], shown("krum", LISTENER, 0))
+    read = observation(defense, LISTENER, seen[0], (one,), shown("krum", LISTENER, 0), None)
     x, y = r.batches[r.participants.index(one)].images()
     would = read.simulate(x, torch.nn.functional.one_hot(y, 10).to(x))
     assert read.images == len(y)

@@ -30,7 +30,7 @@ def results() -> fa.Results:
 
 
 def test_a_malicious_server_is_no_curious_party() -> None:
-    assert set(READERS) - set(EVERYONE) == {"malicious-server"}
+    assert set(READERS) - set(EVERYONE) == {"malicious-server", "corrupted-clients"}
     assert VISIBILITY["malicious-server"].chooses
     assert not any(VISIBILITY[party].chooses for party in EVERYONE)
     assert "malicious-server" not in ThreatFilter().parties

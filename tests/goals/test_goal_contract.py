@@ -51,7 +51,7 @@ def problem() -> Problem:
 def test_every_goal_that_an_attack_may_name_is_there_and_no_other() -> None:
     for name in GOAL_NAMES:
         assert isinstance(goals.find(name), InferenceGoal)
-        assert set(goals.find(name).parties) in ({*PARTIES}, {*EVERYONE}, {"malicious-server"})
+        assert set(goals.find(name).parties) in ({*PARTIES}, {*EVERYONE}, {"malicious-server"}, {"corrupted-clients"})
 
 
 def test_every_attack_s_goal_is_known() -> None:

@@ -63,6 +63,7 @@ SHORT: Mapping[str, Settings] = {
     "affine-model": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "imprint": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "inconsistent-models": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "spotlight": {"attack": {"victims": "3", "draws": "20000"}, "training": {"rounds": "31"}},
     "trap-weights": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "fedmia": FEW,
     "upload-regression": FEW,

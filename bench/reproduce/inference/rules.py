@@ -22,13 +22,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts.broadcast_difference import as_upload_of, difference
+from fedarena.contracts.broadcast_difference import difference
 from fedarena.contracts.inference import Reconstruction, Scores
 from fedarena.contracts.observation import Candidates, Observation, Reading
+from fedarena.contracts.plain_readings import observation
 from fedarena.contracts.transcript import Seen, cut
 from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
@@ -187,7 +189,7 @@ def observed(finished: FinishedRun, threat: Threat, t: int, clients: tuple[int, 
     """The difference after round t, read as the mean upload of these clients, which are gradients of equal batches."""
     seen = seen_by(finished, threat)
     shown = difference(finished.defense, threat, seen[t], seen[t + 1])
-    one = as_upload_of(finished.defense, clients, seen[t], shown)
+    one = observation(finished.defense, threat, seen[t], clients, shown, None)
     return replace(one, simulate=BatchGradient(finished.problem.task, seen[t].down))
 
 
@@ -219,7 +221,7 @@ def members(finished: FinishedRun, threat: Threat) -> dict[str, float]:
         view = replace(finished.view(threat, attack, Reading("difference", (seen,))), candidates=candidates)
         answer = attack(view, Rng(finished.spec.root).child("members", t))
         assert isinstance(answer, list), "a regression can be made of any difference"
-        answers += answer
+        answers += cast("list[Scores]", answer)
     return membership_metrics(answers, [question.members for question in questions])
 
 
@@ -241,7 +243,7 @@ def read(
         answer = attack(view, Rng(finished.spec.root).child("samples", t))
         found = torch.zeros(len(truth[1]))
         if not isinstance(answer, NotApplicable):
-            found = identified_in(finished, threat, answer, truth, t)
+            found = identified_in(finished, threat, cast("list[Reconstruction]", answer), truth, t)
         own = torch.tensor([client == most for client in clients]).repeat_interleave(len(found) // len(clients))
         exposed.append(float(found[own].double().mean()))
         everybody.append(float(found.sum()) / len(samples(finished, t, whom)[1]))

@@ -297,6 +297,7 @@ OUTCOMES: dict[str, dict[str, float]] = {
     "inversion": {"top1": 0.3, "top1_low": 0.1, "top1_high": 0.65},
     "estimate": {"cosine": 0.25},
     "active-reconstruction": {"identified": 0.4, "identified_low": 0.12, "identified_high": 0.74, "recovered": 0.2},
+    "curious-poisoning": {"identified": 0.4, "identified_low": 0.12, "identified_high": 0.74, "recovered": 0.2},
 }
 
 
