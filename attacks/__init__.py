@@ -15,6 +15,7 @@ CARDS = {
     "dlg": "fedarena.attacks.reconstruction.cards.dlg:CARD",
     "edge-case": "fedarena.attacks.poisoning.cards.edge_case:CARD",
     "fedmia": "fedarena.attacks.membership.cards.fedmia:CARD",
+    "fishing": "fedarena.attacks.reconstruction.cards.fishing:CARD",
     "gaussian": "fedarena.attacks.poisoning.cards.gaussian:CARD",
     "gradient-estimate": "fedarena.attacks.estimate.cards.gradient_estimate:CARD",
     "gradient-ascent": "fedarena.attacks.poisoning.cards.gradient_ascent:CARD",

@@ -256,6 +256,7 @@ BRIEF = {
     "dager": {"victims": "1"},
     "dlg": {"victims": "1"},
     "fedmia": {"rounds": "10"},
+    "fishing": {"victims": "4", "iterations": "150"},
     "idlg": {"victims": "1"},
     "inverting-gradients": {"victims": "1", "iterations": "150"},
     "membership-inference": {"shadows": "4"},
@@ -314,8 +315,9 @@ MALICIOUS = (Threat("malicious-server", "paper"), Threat("malicious-server", "ad
 
 @pytest.mark.parametrize("name", BY_GOAL["active-reconstruction"])
 def test_a_malicious_server_reads_an_undefended_upload(name: str) -> None:
-    """Of batches of four; of single samples with `affine-model`. What the crafted model adds is in their own tests."""
-    problem = attacked("mlp", rounds=40, batch_size=4)
+    """Of batches of four; of single samples with `affine-model`, and with `fishing`, which reads one of each batch. What
+    the crafted model adds is in their own tests."""
+    problem = attacked("mlp", rounds=40, batch_size=1 if name == "fishing" else 4)
     if name == "affine-model":  # plays the protocol on every pixel, which takes as long as the network is wide
         narrow = registry.find("model", "mlp").parse({"widths": "32"})
         problem = replace(attacked("mlp", rounds=40, batch_size=1), model_options=narrow)

@@ -27,6 +27,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "dager": {"victims": "1"},
     "dlg": {"victims": "1", "iterations": "10", "restarts": "1"},
     "fedmia": {"rounds": "1"},
+    "fishing": {"victims": "1", "iterations": "5"},
     "idlg": {"victims": "1", "iterations": "10", "restarts": "1"},
     "imprint": {"victims": "1"},
     "inconsistent-models": {"victims": "1"},

@@ -61,6 +61,7 @@ SHORT: Mapping[str, Settings] = {
     "april": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spear": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "affine-model": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "fishing": {"attack": {"victims": "3", "iterations": "300"}, "training": {"rounds": "31"}},
     "imprint": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "inconsistent-models": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spotlight": {"attack": {"victims": "3", "draws": "20000"}, "training": {"rounds": "31"}},
