@@ -2,6 +2,7 @@
 
 CARDS = {
     "affine-model": "fedarena.attacks.reconstruction.cards.affine_model:CARD",
+    "chosen-features": "fedarena.attacks.reconstruction.cards.chosen_features:CARD",
     "a3fl": "fedarena.attacks.poisoning.cards.a3fl:CARD",
     "agr-tailored": "fedarena.attacks.poisoning.cards.agr_tailored:CARD",
     "alie": "fedarena.attacks.poisoning.cards.alie:CARD",
@@ -21,6 +22,7 @@ CARDS = {
     "gradient-ascent": "fedarena.attacks.poisoning.cards.gradient_ascent:CARD",
     "idlg": "fedarena.attacks.reconstruction.cards.idlg:CARD",
     "imprint": "fedarena.attacks.reconstruction.cards.imprint:CARD",
+    "inconsistent-masks": "fedarena.attacks.reconstruction.cards.inconsistent_masks:CARD",
     "inconsistent-models": "fedarena.attacks.reconstruction.cards.inconsistent_models:CARD",
     "inverting-gradients": "fedarena.attacks.reconstruction.cards.inverting_gradients:CARD",
     "ipm": "fedarena.attacks.poisoning.cards.ipm:CARD",

@@ -10,38 +10,41 @@ losses along directions that the server has drawn. The output layer's biases mak
 every label leaves a gradient. A_y and c_y are found by playing the protocol on single pixels. What A_y leaves open is
 filled in by the distribution of the attacker's own samples, or by the least norm. Where the protocol is not quite
 linear, such as by a normalisation, A_y is taken at the last guess, and the step is repeated (Gauss–Newton). The label
-is the one that explains most.
+is the one that explains most. Fewer numbers than pixels are explained by any label. Then it is the one by which they
+are likeliest, if samples are distributed as the attacker's own:
+
+    −log p(r | y)  =  ½ (r − c_y − A_y μ)ᵀ M⁻¹ (r − c_y − A_y μ) + ½ log det M,   M = A_y C A_yᵀ + λI
+
+Where a server draws numbers for a broadcast, such as seeds, it can draw several times, and send what serves it best
+(`fedarena.attacks.reconstruction.helpers.best_draw`).
 
 This attack is our own. Single samples behind an upload are read; those of a batch mix.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 
 from fedarena.attacks.reconstruction.cards.affine_model import Options
-from fedarena.attacks.reconstruction.helpers.first_layer import PLAYS, Affine
+from fedarena.attacks.reconstruction.helpers.affine_play import Play, plays_of
+from fedarena.attacks.reconstruction.helpers.best_draw import best_message
+from fedarena.attacks.reconstruction.helpers.first_layers import undecided
+from fedarena.attacks.reconstruction.helpers.first_layer import Affine
 from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
-from fedarena.attacks.reconstruction.helpers.matching import relative_squares
-from fedarena.contracts.active_inference import ActiveInference, Bait, Opportunity
+from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
 from fedarena.contracts.inference import Guess, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten
+from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
 
-STEP = 0.25
-"""By how much a pixel is moved to find A."""
 EXACT = 1e-8
 """Variance around the affine map, as a share of what was seen, up to which a sample is determined."""
-ENTRIES = 10**8
-"""Entries of A, at most. Where A has more, numbers that were seen are added up in groups, with random signs."""
 
 
 class AffineModel(ActiveInference):
@@ -63,6 +66,18 @@ class AffineModel(ActiveInference):
         return f"{seen.images} samples are behind what was seen, and an affine map of them shows their sums alone"
 
     def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
+        params = self.crafted(opportunity, rng)
+        if isinstance(params, NotApplicable):
+            return params
+        message = self.message(opportunity, params, rng)
+        return message if isinstance(message, NotApplicable) else Bait.for_all(message, opportunity)
+
+    def message(self, opportunity: Opportunity, params: Tensors, rng: Rng) -> Message | NotApplicable:
+        """A broadcast of that model, or why none serves."""
+        return best_message(opportunity, params, self.options.draws, rng)
+
+    def crafted(self, opportunity: Opportunity, rng: Rng) -> Tensors | NotApplicable:
+        """The model that is sent."""
         task, params = opportunity.protocol.task, dict(opportunity.state.params)
         (first, layer), *others = task.layers
         if layer.bias is None or not others or task.output_bias is None:
@@ -73,10 +88,7 @@ class AffineModel(ActiveInference):
             like = params[f"{name}.weight"]
             drawn = torch.randn(like.shape, generator=rng.child("layer", i).torch()).to(like)
             params[f"{name}.weight"] = self.options.gain * drawn / like[0].numel() ** 0.5
-        with torch.no_grad():
-            any_sample = torch.zeros(1, *task.input_shape).to(params[task.output_bias])
-            params[task.output_bias] = params[task.output_bias] - task.outputs(params, any_sample)[0]
-        return Bait.for_all(opportunity.message(params, rng.child("broadcast")), opportunity)
+        return undecided(task, params, task.output_bias)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
         prior: ImageDistribution = LeastNorm()
@@ -88,15 +100,36 @@ class AffineModel(ActiveInference):
             return NotApplicable("; ".join(sorted(why)))
         guesses: Guess = []
         for i, seen in enumerate(view.observations):
-            of_label = [(self.step(play, prior, start), play) for play in plays_of(view, seen, rng.child("groups", i))]
-            guess, play = min(of_label, key=lambda pair: pair[0].match)
+            plays = plays_of(view, seen, self.probe(view), rng.child("groups", i))
+            guess, play = self.of_likeliest_label(plays, prior, start)
             guesses.append(self.refined(play, prior, guess))
             progress((i + 1) / len(view.observations), f"round {seen.round}: match {guesses[-1].match:.1e}")
         return guesses
 
+    def probe(self, view: View) -> Tensor:
+        """A sample [d] far from the others, at which the map is checked."""
+        return torch.linspace(1, 0, torch.Size(view.input_shape).numel())
+
+    def of_likeliest_label(
+        self, plays: Sequence[Play], prior: ImageDistribution, start: Tensor
+    ) -> tuple[Reconstruction, Play]:
+        """The first guess of the label that explains what was seen best."""
+        maps = [play.affine(start.to(play.group.device)) for play in plays]
+        guesses = [self.solved(play, prior, start, *near) for play, near in zip(plays, maps, strict=True)]
+        if plays[0].numbers > len(start):
+            best = min(range(len(plays)), key=lambda i: guesses[i].match)
+        else:
+            best = min(range(len(plays)), key=lambda i: prior.surprise(*maps[i]))
+        return guesses[best], plays[best]
+
     def step(self, play: Play, prior: ImageDistribution, x: Tensor) -> Reconstruction:
         """The sample that explains what was seen best, by the map near a sample [d]."""
-        shown, near, variance = play.affine(x.to(play.group.device))
+        return self.solved(play, prior, x, *play.affine(x.to(play.group.device)))
+
+    def solved(
+        self, play: Play, prior: ImageDistribution, x: Tensor, shown: Tensor, near: Affine, variance: float
+    ) -> Reconstruction:
+        """The same, from the map and what was seen."""
         if not bool(near.a.any()):  # type: ignore[union-attr]  # a label that leaves no trace of a sample
             return play.reconstruction(x)
         guesses = [play.reconstruction(prior(shown, near, variance).clamp(0, 1))]
@@ -113,69 +146,3 @@ class AffineModel(ActiveInference):
                 break
             guess = following
         return guess
-
-
-@dataclass(frozen=True)
-class Play:
-    """Plays the protocol on samples of one label.
-
-    Attributes:
-        label: as simulators take it, [1, n_classes], or numbers [1].
-        group, sign: of each number that was seen, [k'].
-        numbers: how many groups there are, k.
-    """
-
-    view: View
-    seen: Observation
-    label: Tensor
-    group: Tensor
-    sign: Tensor
-    numbers: int
-
-    def sums(self, tensors: Tensors) -> Tensor:
-        """What was seen, or would have been [k]; signed sums where it is too much."""
-        values = flatten(tensors)
-        if self.numbers == len(self.group):
-            return values
-        return values.new_zeros(self.numbers).index_add(0, self.group, self.sign * values)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """A sample [d] → what would have been seen of it [k]."""
-        return self.sums(self.seen.simulate(x.reshape(1, *self.view.input_shape), self.label))
-
-    @torch.no_grad()
-    def affine(self, x: Tensor) -> tuple[Tensor, Affine, float]:
-        """What was seen, what is seen of samples near x [d], and the variance of what is seen around that.
-
-        All are in coordinates of the span of A, of which there are at most d. White noise stays white in them. The
-        variance is that of the protocol's noise, and how far another sample is from its affine image: by rounding, such
-        as that of a difference of two losses, or since the protocol is not affine.
-        """
-        at, other = x.to(self.label), torch.linspace(1, 0, len(x)).to(self.label)
-        there = self(at).double()
-        # The method has a name: of an object PyTorch would print every tensor instead.
-        moved = vmap(self.__call__, chunk_size=PLAYS)(at + STEP * torch.eye(len(at)).to(at)).double()
-        span, a = torch.linalg.qr((moved - there).T / STEP)
-        near = Affine(a, span.T @ there - a @ at.double())
-        off = span.T @ self(other).double() - near(other.double())
-        shown = span.T @ self.sums(self.seen.target).double()
-        return shown, near, self.seen.noise_std**2 + float(off.square().mean())
-
-    def reconstruction(self, x: Tensor) -> Reconstruction:
-        """The sample as an answer, with its distance from what was seen."""
-        image = x.to(self.label).reshape(1, *self.view.input_shape)
-        match = float(relative_squares(self.seen.target)(self.seen.simulate(image, self.label)))
-        labels = self.label.argmax(1) if self.view.n_classes else self.label
-        return Reconstruction(image, labels, match, len(x) + 2)
-
-
-def plays_of(view: View, seen: Observation, rng: Rng) -> list[Play]:
-    """One for each class. Where labels are numbers there is one, for ½."""
-    like = next(t for t in seen.target.values() if t.is_floating_point())
-    numbers = sum(t.numel() for t in seen.target.values())
-    k = min(numbers, ENTRIES // torch.Size(view.input_shape).numel())
-    group = torch.randint(k, (numbers,), generator=rng.child("group").torch()).to(like.device)
-    sign = torch.randint(2, (numbers,), generator=rng.child("sign").torch()).to(like) * 2 - 1
-    labels = torch.eye(view.n_classes) if view.n_classes else torch.tensor([[0.5]])
-    shape = (1, view.n_classes) if view.n_classes else (1,)
-    return [Play(view, seen=seen, label=y.to(like).reshape(shape), group=group, sign=sign, numbers=k) for y in labels]

@@ -85,8 +85,9 @@ CARD = Card(
         ("server knows", "W, every perturbation δ_k, every upload unless they are summed securely"),
         (
             "malicious server chooses",
-            "the model and the seed of the perturbations. An upload is then K directional derivatives of the "
-            "loss at any model, and at an affine one about as many of them as pixels give a sample.",
+            "the model and the 4 bytes of the seed. Directions are expanded from it, so that it can search for them "
+            "but not set them. It has no use for that: an upload is K directional derivatives at any model, and at one "
+            "that measures K features of a sample they are these features (chosen-features).",
         ),
         (
             "client knows",

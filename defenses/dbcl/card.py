@@ -46,7 +46,16 @@ CARD = Card(
         ("down", "4-byte seed, W·S of hidden layers, biases and output layer in clear"),
         ("up", "Γ = ∂L/∂(W·S) of hidden layers, gradients of biases and output layer in clear"),
         ("server knows", "W, S, every Γ"),
-        ("malicious server chooses", "the seed and a sketch of any model; a client cannot tell whose sketch it is"),
+        (
+            "malicious server chooses",
+            "the seed and a sketch of any model; a client cannot tell whose sketch it is. Whatever the model, a sample "
+            "leaves s numbers a round. The 4 bytes of the seed can be searched (affine-model's draws), but set no S.",
+        ),
+        (
+            "size of the sketch",
+            "The paper lets the server set s below d_in and vary it, and a client reads it off W·S. So a malicious "
+            "server may set it near d_in, where nearly nothing is hidden: try ratio=0.98. Here s stays the options'.",
+        ),
         ("client knows", "S and W·S in its rounds, its own data"),
         ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),
         (

@@ -68,7 +68,12 @@ CARD = Card(
         ("down", "Ŵ = R ∘ W, the last layer + γ r_a on every column; r_a"),
         ("up", "∂L̂/∂Ŵ, σ and β: three tensors for each of the model's"),
         ("server knows", "W, r, γ, r_a, hence every client's exact gradient"),
-        ("malicious server chooses", "the model, R, γ and r_a; a client sees Ŵ alone, and cannot check any of them"),
+        (
+            "malicious server chooses",
+            "the model, R, γ and r_a, others for each client; a client sees Ŵ and r_a alone, and cannot check them. "
+            "With R it scales a client's gradient by any factor, which singles the client out of a secure sum "
+            "(inconsistent-masks). One mask for all three uploads cancels at a γ of its choice (gamma=cancelling).",
+        ),
         ("client knows", "Ŵ, r_a, its own data"),
         ("eavesdropper knows", "both wires: Ŵ, r_a and every upload, hence every gradient up to R"),
         (

@@ -31,6 +31,7 @@ from torch.func import vjp
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.hidden_scale import HiddenScale
 from fedarena.contracts.observation import Disclosure, Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
@@ -41,7 +42,7 @@ from fedarena.defenses.pbpfl.card import Options
 from fedarena.defenses.pbpfl.masks import channel_masks, coefficient, direction
 from fedarena.defenses.pbpfl.readings import disclosures, readings
 from fedarena.defenses.pbpfl.three_gradients import three_gradients
-from fedarena.defenses.pbpfl.wire import GAMMA, MASK, R_A, UPLOADS, PBPFLWire, one_upload
+from fedarena.defenses.pbpfl.wire import GAMMA, GRADIENT, MASK, R_A, UPLOADS, PBPFLWire, one_upload
 from fedarena.problem.task import Batch, Task
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ LOST = "digits lost"
 """The name in verdicts of the decimal digits that each recovered gradient lost to rounding."""
 
 
-class PBPFL(Defense):
+class PBPFL(Defense, HiddenScale):
     """The protocol; see the module's docstring."""
 
     options: Options
@@ -89,7 +90,10 @@ class PBPFL(Defense):
         if self.options.precision == "float64":
             r_a = r_a.double()  # also the layer to which γ r_a is added; float32 would lose the model's digits there
         gamma = coefficient(self.options, r_a.double().cpu(), rng).to(r_a)
-        masks = self._masks(rng, like.device)
+        return self._masked(state, r_a, gamma, self._masks(rng, like.device))
+
+    def _masked(self, state: State, r_a: Tensor, gamma: Tensor, masks: Tensors) -> Broadcast:
+        """The broadcast under these masks."""
         down = self.wire.masked(state.params, masks)
         for name in self.wire.additive:
             down[name] = down[name] + gamma * (r_a if down[name].dim() == 1 else r_a[:, None])
@@ -118,6 +122,24 @@ class PBPFL(Defense):
         up = self.expected_upload(sent.down, *state.auxiliary.images())
         gradient = self.wire.recover_one(sent, up)
         return flatten({name: g.to(state.params[name]) for name, g in gradient.items()})
+
+    # -- a server that chooses its masks -----------------------------------------------------------
+
+    def scaled(self, state: State, loudness: float, rng: Rng) -> Broadcast:
+        """r = 1/loudness for the first layer's channels and 1 for the others, and γ = 0."""
+        honest = self.broadcast(state, rng)
+        first = {f"{MASK}{run.group}" for run in self.wire.plan.layers[0].rows}
+        drawn = {name: r for name, r in honest.secret.items() if name != GAMMA}
+        masks = {name: torch.full_like(r, 1 / loudness if name in first else 1.0) for name, r in drawn.items()}
+        return self._masked(state, honest.down[R_A], torch.zeros_like(honest.secret[GAMMA]), masks)
+
+    @property
+    def unscaled(self) -> tuple[str, ...]:
+        """All but ∂L̂/∂Ŵ of the first layer; its σ and β do not shrink with it if it is the only hidden one."""
+        layer = self.wire.plan.layers[0].name
+        names = [name for name, _ in self.task.model.named_parameters()]
+        others = [name for name in names if name.rpartition(".")[0] != layer]
+        return (*others, *(kind + n for kind in UPLOADS for n in (others if kind == GRADIENT else names)))
 
     # -- a client ----------------------------------------------------------------------------------
 

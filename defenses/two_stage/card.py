@@ -80,7 +80,8 @@ CARD = Card(
         ("server knows", "W, every g, 2 samples a class of its own"),
         (
             "malicious server chooses",
-            "the model at which clients work; normalisation and noise are the clients' own, and ε holds for any model",
+            "the model at which clients work, and nothing else: its server draws nothing for a broadcast. "
+            "Normalisation and noise are the clients' own, and ε holds for any model.",
         ),
         ("client knows", "W in its rounds, its own data and noise; not whom the server selects"),
         ("eavesdropper knows", "both wires"),

@@ -18,6 +18,9 @@ class Options(VictimOptions):
         choices=("none", "population"),
     )
     gain: float = option(1.0, "length of a row of the later layers' weights", above=0)
+    draws: int = option(
+        1, "messages that the server draws for a round, of which it sends the one that serves it best", low=1
+    )
     steps: int = option(3, "times that the map is taken anew at the last guess, at most", low=1)
 
 

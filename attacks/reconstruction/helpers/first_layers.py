@@ -41,3 +41,10 @@ def own_inputs(opportunity: Opportunity, layer: str) -> Tensor:
     assert opportunity.population is not None, "declared by `needs_population`"
     state = opportunity.state
     return inputs_of(opportunity.protocol.task, state.params, layer, opportunity.population.x)
+
+
+@torch.no_grad()
+def undecided(task: Task, params: Tensors, output_bias: str) -> Tensors:
+    """The model with output biases at which all classes are equally likely for a dark sample."""
+    dark = torch.zeros(1, *task.input_shape).to(params[output_bias])
+    return {**params, output_bias: params[output_bias] - task.outputs(params, dark)[0]}

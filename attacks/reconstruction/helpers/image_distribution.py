@@ -25,12 +25,27 @@ class ImageDistribution(Protocol):
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         """[s] → [d]; `variance`: of the noise in each entry seen."""
 
+    def surprise(self, seen: Tensor, of: Affine, variance: float) -> float:
+        """−log p of what was seen [s], up to a constant."""
+
+    def left_open(self, of: Affine, variance: float) -> float:
+        """The share of the variance of samples that stays, once something of this kind was seen."""
+
 
 class LeastNorm:
-    """No distribution: the sample of least norm among those that give what was seen, A⁺(r − c)."""
+    """No distribution: the sample of least norm among those that give what was seen, A⁺(r − c).
+
+    Its probabilities are those of N(0, I), of whose samples it is the mean.
+    """
 
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         return seen - of.c if of.a is None else torch.linalg.pinv(of.a, rtol=LEAST) @ (seen - of.c)
+
+    def surprise(self, seen: Tensor, of: Affine, variance: float) -> float:
+        return _standard(of).surprise(seen, of, variance)
+
+    def left_open(self, of: Affine, variance: float) -> float:
+        return _standard(of).left_open(of, variance)
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,7 @@ class GaussianImages:
 
     def __call__(self, seen: Tensor, of: Affine, variance: float) -> Tensor:
         pixels = torch.eye(len(self.mean)).to(self.mean)
-        a, r = pixels if of.a is None else of.a, seen - of.c
+        a, r = self._map(of), seen - of.c
         noise = torch.full_like(r, variance)
         inside = torch.ones_like(self.mean, dtype=torch.bool)
         x = self._seen_whole(r, variance) if of.a is None else self._given(a, r, noise)
@@ -86,10 +101,34 @@ class GaussianImages:
         weights: Tensor = torch.linalg.lu_solve(*self._factors[noise], (r - self.mean)[:, None])
         return self.mean + self.covariance @ weights[:, 0]
 
+    def surprise(self, seen: Tensor, of: Affine, variance: float) -> float:
+        a = self._map(of)
+        expected = self._expected(a, seen.new_full(seen.shape, variance))
+        r = seen - of.c - a @ self.mean
+        return float(0.5 * (r @ torch.linalg.solve(expected, r) + torch.linalg.slogdet(expected).logabsdet))
+
+    def left_open(self, of: Affine, variance: float) -> float:
+        a = self._map(of)
+        cross = self.covariance @ a.T
+        told = torch.linalg.solve(self._expected(a, cross.new_full((len(a),), variance)), cross.T)
+        return 1 - float((cross * told.T).sum() / self.covariance.trace())
+
+    def _map(self, of: Affine) -> Tensor:
+        return torch.eye(len(self.mean)).to(self.mean) if of.a is None else of.a
+
+    def _expected(self, a: Tensor, noise: Tensor) -> Tensor:
+        """A C Aᵀ + noise, [s, s]."""
+        of_samples = a @ self.covariance @ a.T
+        least = max(FLOOR * float(of_samples.diagonal().mean()), torch.finfo(a.dtype).tiny)
+        return of_samples + noise.clamp_min(least).diag()
+
     def _given(self, a: Tensor, r: Tensor, noise: Tensor) -> Tensor:
         """The mean given A x + N(0, noise) = r."""
-        cross = self.covariance @ a.T
-        expected = a @ cross
-        noise = noise.clamp_min(FLOOR * float(expected.diagonal().mean()))
-        weights: Tensor = torch.linalg.solve(expected + noise.diag(), r - a @ self.mean)
-        return self.mean + cross @ weights
+        weights: Tensor = torch.linalg.solve(self._expected(a, noise), r - a @ self.mean)
+        return self.mean + self.covariance @ a.T @ weights
+
+
+def _standard(of: Affine) -> GaussianImages:
+    """N(0, I) of as many pixels as a map takes."""
+    d = len(of.c) if of.a is None else of.a.shape[1]
+    return GaussianImages(of.c.new_zeros(d), torch.eye(d).to(of.c))

@@ -1,8 +1,9 @@
 """How many loss differences give a digit away: BAFFLE's honest server beside one that chooses the model.
 
 A client of BAFFLE sends K numbers of a round. The honest but curious server searches for a digit that gives the same
-numbers (`dlg` in the adaptive form, told the label). The malicious server sends a model in which the numbers are linear
-in the digit (`affine-model`), and solves for it. A digit has 64 pixels, and K numbers are K equations.
+numbers (`dlg` in the adaptive form, told the label). A malicious server sends a model in which the numbers are linear
+in the digit, and solves for it. A digit has 64 pixels, and K numbers are K equations. They are equations for all pixels
+(`affine-model`, also with the best of 20 seeds), or for the K features that tell most of a digit (`chosen-features`).
 """
 
 from __future__ import annotations
@@ -22,12 +23,19 @@ DIRECTIONS = (8, 16, 32, 64, 128, 256)
 PIXELS = 64
 SEARCH = {"labels": "given", "window": "11", "victims": "10", "restarts": "4", "outside": "1", "prior": "none"}
 """The prior of `baffle/adaptive`: no pixel is far outside of [0, 1]."""
+SEARCHED = "malicious, best of 20 seeds"
+CHOSEN = "malicious, chosen features"
+MALICIOUS = Threat("malicious-server", "adaptive")
 SERVERS: Mapping[str, tuple[Threat, str, Settings]] = {
     "honest": (Threat("server", "adaptive"), "dlg", {"attack": SEARCH}),
-    "malicious": (Threat("malicious-server", "adaptive"), "affine-model", {"attack": {"victims": "10"}}),
+    "malicious": (MALICIOUS, "affine-model", {"attack": {"victims": "10"}}),
+    SEARCHED: (MALICIOUS, "affine-model", {"attack": {"victims": "10", "draws": "20"}}),
+    CHOSEN: (MALICIOUS, "chosen-features", {"attack": {"victims": "10"}}),
 }
 """Kind of server → the party, its attack and the attack's options."""
-PIECES = {f"{server}, K = {k}": (server, k) for server in SERVERS for k in DIRECTIONS}
+PIECES = {
+    f"{server}, K = {k}": (server, k) for server in SERVERS for k in DIRECTIONS if server != SEARCHED or k <= PIXELS // 4
+}
 MEASURED = (*IDENTIFIED, "psnr")
 
 
@@ -55,7 +63,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
             middle = [(min(some) + max(some)) / 2 for some in known.values()]
             half = [(max(some) - min(some)) / 2 for some in known.values()]
             places = [float(DIRECTIONS.index(k)) for k in known]
-            drawn.append(Line(f"{server} server", places, middle, bold=server == "malicious", error=half))
+            kind, _, how = server.partition(", ")
+            label = f"{kind} server, {how}" if how else f"{kind} server"
+            drawn.append(Line(label, places, middle, bold=server == CHOSEN, error=half))
         return drawn
 
     ticks = {float(i): str(k) for i, k in enumerate(DIRECTIONS)}
