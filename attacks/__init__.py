@@ -44,6 +44,7 @@ CARDS = {
     "pixel-trigger": "fedarena.attacks.poisoning.cards.pixel_trigger:CARD",
     "poisoned-fl": "fedarena.attacks.poisoning.cards.poisoned_fl:CARD",
     "property-inference": "fedarena.attacks.property.cards.property_inference:CARD",
+    "r-gap": "fedarena.attacks.reconstruction.cards.r_gap:CARD",
     "rank-map": "fedarena.attacks.poisoning.cards.rank_map:CARD",
     "rop": "fedarena.attacks.poisoning.cards.rop:CARD",
     "spear": "fedarena.attacks.reconstruction.cards.spear:CARD",

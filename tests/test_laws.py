@@ -41,6 +41,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "model-inversion": {"iterations": "3", "directions": "2"},
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "8", "round_batches": "8"},
+    "r-gap": {"victims": "1"},
     "spear": {"victims": "1", "draws": "2000"},
     "spotlight": {"victims": "1", "draws": "100", "plays": "2"},
     "trap-weights": {"victims": "1"},

@@ -42,6 +42,9 @@ from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import targets
 
+REASONS = 3
+"""The most reasons that are told."""
+
 
 @dataclass(frozen=True)
 class Readable:
@@ -102,10 +105,10 @@ class Analytic(Inference):
         if view.population is not None:
             distribution = GaussianImages.of(view.population.x.flatten(1))
 
-        def reconstruct(i: int, seen: Observation) -> Reconstruction | str:
+        def read(seen: Observation, i: int) -> Reconstruction | str:
             return self.reconstruct(view, seen, distribution, rng.child("analytic", i))
 
-        return one_by_one(view, reconstruct, progress)
+        return read_each(view, read, progress)
 
     def reconstruct(
         self, view: View, seen: Observation, distribution: ImageDistribution, rng: Rng
@@ -131,24 +134,26 @@ class Analytic(Inference):
         return readable.guess(*apart(rows, readable.seen.images))
 
 
-def one_by_one(
-    view: View, reconstruct: Callable[[int, Observation], Reconstruction | str], progress: Progress
+def read_each(
+    view: View, read: Callable[[Observation, int], Reconstruction | str], progress: Progress
 ) -> Guess | NotApplicable:
-    """A guess for each observation, grey for one that cannot be read; if none can, why.
+    """A guess at each observation, grey where it cannot be read. If none can, the attack does not apply.
 
     Args:
-        reconstruct: (number, observation) → the samples behind it, or why they cannot be read.
+        read: an observation and its number → the guess, or why there is none.
     """
-    read: list[Reconstruction | str] = []
+    found: list[Reconstruction | str] = []
     for i, seen in enumerate(view.observations):
-        result = reconstruct(i, seen)
-        read.append(result)
+        result = read(seen, i)
+        found.append(result)
         status = result if isinstance(result, str) else f"match {result.match:.1e}"
         progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
-    reasons = [result for result in read if isinstance(result, str)]
-    if len(reasons) == len(read):
-        return NotApplicable("; ".join(dict.fromkeys(reasons)))
-    pairs = zip(view.observations, read, strict=True)
+    reasons = [result for result in found if isinstance(result, str)]
+    if len(reasons) == len(found):
+        different = list(dict.fromkeys(reasons))
+        more = f"; and {len(different) - REASONS} reasons more" if len(different) > REASONS else ""
+        return NotApplicable("; ".join(different[:REASONS]) + more)
+    pairs = zip(view.observations, found, strict=True)
     return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
 
 

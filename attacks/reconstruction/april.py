@@ -36,7 +36,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.analytic import matched_labels, one_by_one
+from fedarena.attacks.reconstruction.analytic import matched_labels, read_each
 from fedarena.attacks.reconstruction.cards.april import Options
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.contracts.kept_entries import without_gaps
@@ -178,10 +178,10 @@ class April(Inference):
         return SEVERAL if seen.images > 1 else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        def reconstruct(i: int, seen: Observation) -> Reconstruction | str:
+        def read(seen: Observation, i: int) -> Reconstruction | str:
             return self.unreadable(seen) or self.reconstruct(view, seen, rng.child("april", i))
 
-        return one_by_one(view, reconstruct, progress)
+        return read_each(view, read, progress)
 
     def reconstruct(self, view: View, seen: Observation, rng: Rng) -> Reconstruction | str:
         """The image behind one observation, or why it cannot be read."""

@@ -60,6 +60,7 @@ SHORT: Mapping[str, Settings] = {
     "analytic": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "april": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spear": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "r-gap": {"attack": {"victims": "3"}, **PAPERS_NETWORK},
     "affine-model": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "fishing": {"attack": {"victims": "3", "iterations": "300"}, "training": {"rounds": "31"}},
     "chosen-features": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
