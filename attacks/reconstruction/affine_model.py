@@ -31,8 +31,8 @@ from torch import Tensor
 from fedarena.attacks.reconstruction.cards.affine_model import Options
 from fedarena.attacks.reconstruction.helpers.affine_play import Play, plays_of
 from fedarena.attacks.reconstruction.helpers.best_draw import best_message
-from fedarena.attacks.reconstruction.helpers.first_layers import undecided
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine
+from fedarena.attacks.reconstruction.helpers.first_layers import undecided
 from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
 from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
 from fedarena.contracts.inference import Guess, Progress, Reconstruction, Watch

@@ -34,7 +34,10 @@ SERVERS: Mapping[str, tuple[Threat, str, Settings]] = {
 }
 """Kind of server → the party, its attack and the attack's options."""
 PIECES = {
-    f"{server}, K = {k}": (server, k) for server in SERVERS for k in DIRECTIONS if server != SEARCHED or k <= PIXELS // 4
+    f"{server}, K = {k}": (server, k)
+    for server in SERVERS
+    for k in DIRECTIONS
+    if server != SEARCHED or k <= PIXELS // 4
 }
 MEASURED = (*IDENTIFIED, "psnr")
 
