@@ -29,6 +29,7 @@ CARDS = {
     "joint-membership": "fedarena.attacks.membership.cards.joint_membership:CARD",
     "label-flip": "fedarena.attacks.poisoning.cards.label_flip:CARD",
     "last-layer-label": "fedarena.attacks.labels.cards.last_layer_label:CARD",
+    "loki": "fedarena.attacks.reconstruction.cards.loki:CARD",
     "marginal-membership": "fedarena.attacks.membership.cards.marginal_membership:CARD",
     "membership-inference": "fedarena.attacks.membership.cards.membership_inference:CARD",
     "mimic": "fedarena.attacks.poisoning.cards.mimic:CARD",

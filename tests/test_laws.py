@@ -35,6 +35,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "inconsistent-models": {"victims": "1"},
     "inverting-gradients": {"victims": "1", "iterations": "5", "restarts": "1"},
     "joint-membership": {"rounds": "3"},
+    "loki": {"victims": "1"},
     "marginal-membership": {"rounds": "3"},
     "membership-inference": {"shadows": "2"},
     "mobilenet-head": {"weights": "random", "size": "32"},

@@ -72,8 +72,8 @@ class Bait:
 
     Attributes:
         messages: what each participant gets; clients of the same message share the object.
-        targets: the clients whose samples are read, which all get the same message. If uploads are summed securely and
-            these are not all participants, the server takes what the others add to the sum as 0.
+        targets: the clients whose samples are read, which all get the same message unless uploads are summed securely.
+            If they are, and these are not all participants, the server takes what the others add to the sum as 0.
         spoiled: names of parameters in which it is not 0, and which are therefore left out of what is read.
     """
 
@@ -83,7 +83,7 @@ class Bait:
 
     @property
     def message(self) -> Message:
-        """What the targets get."""
+        """What the first target gets."""
         return self.messages[self.targets[0]]
 
     @property

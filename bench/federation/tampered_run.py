@@ -20,7 +20,7 @@ from fedarena.contracts.secure_sum import TooFewSurvivors, TooLarge
 from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, finite, row, scale, stack, to
+from fedarena.core.tensors import Tensors, finite, row, scale, stack, to, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.population import population
@@ -32,12 +32,21 @@ class TamperedRound:
     """A round that a malicious server has shaped.
 
     Attributes:
-        round: the round as it was played.
+        rounds: the round as it was played, once for each message that targets got, with that message as the broadcast.
         bait: what the server sent.
     """
 
-    round: Round
+    rounds: tuple[Round, ...]
     bait: Bait
+
+    @property
+    def round(self) -> Round:
+        """The round with what the first targets got."""
+        return self.rounds[0]
+
+    def of(self, client: int) -> Round:
+        """The round with what a target got as the broadcast; of one that dropped out any."""
+        return next((r for r in self.rounds if client in (r.averaged or r.participants)), self.rounds[0])
 
 
 @dataclass(frozen=True)
@@ -57,13 +66,17 @@ class TamperedRun(FinishedRun):
         by_name: dict[str, list[Observation]] = {}
         why = NotApplicable("none of the rounds attacked took place")
         for t in (t for t in victims if t in self.tampered):
-            shaped = cut([self.tampered[t].round], threat)
-            readings = super().readings(threat, {**seen, **shaped}, [t])
-            if isinstance(readings, NotApplicable):
-                why = readings
-                continue
-            for reading in readings:
-                by_name.setdefault(reading.name, []).extend(self._without_spoiled(o) for o in reading.observations)
+            by_message: list[Sequence[Reading]] = []
+            for r in self.tampered[t].rounds:
+                readings = super().readings(threat, {**seen, **cut([r], threat)}, [t])
+                if isinstance(readings, NotApplicable):
+                    why = readings
+                    break
+                by_message.append(readings)
+            else:
+                for same in zip(*by_message, strict=True):
+                    joined = joint([reading.observations for reading in same], self.problem.task.sizes)
+                    by_name.setdefault(same[0].name, []).extend(self._without_spoiled(o) for o in joined)
         return [Reading(name, tuple(observations)) for name, observations in by_name.items()] or why
 
     def round(self, t: int) -> Round:
@@ -111,6 +124,42 @@ class SimulateWithout:
         return without(self.names, self.whole(x, y))
 
 
+@dataclass(frozen=True)
+class SimulateParts:
+    """Simulator of clients that got different messages: the mean of what each part of them would have given.
+
+    Attributes:
+        parts: the simulators. images: how many samples each takes. shares: their parts of the mean.
+    """
+
+    parts: tuple[Simulator, ...]
+    images: tuple[int, ...]
+    shares: tuple[float, ...]
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        of_parts = zip(self.parts, x.split(self.images), y.split(self.images), strict=True)
+        return weighted_mean(stack([part(xs, ys) for part, xs, ys in of_parts]), x.new_tensor(self.shares))
+
+
+def joint(parts: Sequence[Sequence[Observation]], sizes: Sequence[int]) -> Sequence[Observation]:
+    """Observations of one sum as each part of its clients explains them → of all these clients together."""
+    if len(parts) == 1:
+        return parts[0]
+    together = []
+    for same in zip(*parts, strict=True):
+        counts = [sum(sizes[c] for c in o.clients) for o in same]
+        simulate = SimulateParts(
+            tuple(o.simulate for o in same),
+            tuple(o.images for o in same),
+            tuple(count / sum(counts) for count in counts),
+        )
+        clients = tuple(client for o in same for client in o.clients)
+        images = sum(o.images for o in same)
+        # What is estimated of one model, and first-order forms at one model, hold for none of several.
+        together.append(replace(same[0], clients=clients, images=images, simulate=simulate, rough=None, estimate=None))
+    return together
+
+
 def tampered_run(finished: FinishedRun, attack: ActiveInference, victims: Sequence[int]) -> TamperedRun | NotApplicable:
     """The run with the rounds of `victims` that were written down, as the attack shapes them; or why it cannot."""
     tampered = {}
@@ -144,22 +193,36 @@ def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> Tampere
     bait = attack.bait(opportunity, Rng(Rng(root).child("malicious server", r.index).integer()))
     if isinstance(bait, NotApplicable):
         return bait
-    _check(bait, r)
+    _check(bait, r, opportunity.summed)
     ups = _answers(finished, bait, r)
-    message = bait.message
-    answered = replace(r, params=message.params, down=message.down, secret=message.secret, ups=ups)
+    answered = replace(r, ups=ups)
     shaped = _summed(finished, bait, answered) if opportunity.summed else answered
-    return shaped if isinstance(shaped, NotApplicable) else TamperedRound(shaped, bait)
+    return shaped if isinstance(shaped, NotApplicable) else TamperedRound(_by_message(shaped, bait), bait)
 
 
-def _check(bait: Bait, r: Round) -> None:
+def _by_message(r: Round, bait: Bait) -> tuple[Round, ...]:
+    """The round with each message that a target got as the broadcast, and of a sum those who got it as its clients."""
+    read = r.averaged or bait.targets
+    rounds = []
+    for message in bait.different:
+        clients = tuple(client for client in read if client in bait.targets and bait.messages[client] is message)
+        if clients:
+            one = replace(r, params=message.params, down=message.down, secret=message.secret)
+            rounds.append(replace(one, averaged=clients) if r.averaged else one)
+    return tuple(rounds)
+
+
+def _check(bait: Bait, r: Round, summed: bool) -> None:
     """Raise ValueError unless each participant gets a message in the protocol's format."""
     if set(bait.messages) != set(r.participants):
         raise ValueError(f"the attack sends messages to {sorted(bait.messages)}, allowed: {sorted(r.participants)}")
     if not bait.targets or not set(bait.targets) <= set(r.participants):
         raise ValueError(f"the attack is after clients {bait.targets}, allowed: some of {sorted(r.participants)}")
-    if len({id(bait.messages[client]) for client in bait.targets}) > 1:
-        raise ValueError("the attack sends the clients whose samples it reads different messages, allowed: the same")
+    if len({id(bait.messages[client]) for client in bait.targets}) > 1 and not summed:
+        raise ValueError(
+            "the attack sends the clients whose samples it reads different messages, allowed: the same, unless uploads "
+            "are summed securely"
+        )
     honest = _format(r.down)
     for message in bait.different:
         if _format(message.down) != honest or not finite(message.down):

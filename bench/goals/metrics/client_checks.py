@@ -88,7 +88,7 @@ def checked_rounds(run: TamperedRun) -> dict[str, float]:
         honest = next(r for r in run.run.rounds if r.index == t)
         for client in shaped.bait.targets:
             x, y = honest.batches[honest.participants.index(client)].images()
-            known, received = _received(run, honest, client), _received(run, shaped.round, client)
+            known, received = _received(run, honest, client), _received(run, shaped.of(client), client)
             if known is None or received is None or not len(y):
                 continue
             for name, check in CHECKS.items():

@@ -66,6 +66,7 @@ SHORT: Mapping[str, Settings] = {
     "chosen-features": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "imprint": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "inconsistent-masks": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
+    "loki": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "inconsistent-models": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spotlight": {"attack": {"victims": "3", "draws": "20000"}, "training": {"rounds": "31"}},
     "trap-weights": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
