@@ -118,7 +118,7 @@ def blocks_of(task: Task, params: Tensors, clients: int, x: Tensor) -> Blocks | 
         size = inputs_after(layer, size)
     names = tuple(name for name, _ in convolutions)
     fits = limit > 0  # with the constant channel
-    return Blocks(names, tuple(all_taps), count=max(1, limit), constant=fits, scale=scale, shift=shift)
+    return Blocks(names, taps=tuple(all_taps), count=max(1, limit), constant=fits, scale=scale, shift=shift)
 
 
 def inputs_after(layer: nn.Conv2d, size: tuple[int, ...]) -> tuple[int, ...]:
