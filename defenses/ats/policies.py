@@ -61,6 +61,14 @@ class Policies:
         index = which.to(x.device).reshape(-1, *[1] * x.dim()).expand(-1, 1, *x.shape[1:])
         return every.gather(1, index).squeeze(1)
 
+    def apply_drawn(self, x: Tensor, which: Tensor) -> Tensor:
+        """As `apply`, which computes all variants of each image and so runs under `vmap`; this those that were drawn."""
+        changed = torch.empty_like(x)
+        for k in which.unique().tolist():
+            own = (which == k).to(x.device)
+            changed[own] = applied(self.variants[k], x[own])
+        return changed
+
     def __call__(self, v: Tensor) -> Tensor:
         """The images [n, C, H, W] that a party takes for the originals of images that it found."""
         tried, costs = [], []

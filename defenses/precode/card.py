@@ -41,6 +41,10 @@ CARD = Card(
         ("client knows", "W in its rounds, its own data; from two consecutive W the others' mean upload"),
         ("eavesdropper knows", "both wires, which is all that the server knows"),
         (
+            "no defense",
+            "the column beside it is FedAvg of the same model, bottleneck included; set model.bottleneck=0 for none",
+        ),
+        (
             "forms",
             "in paper form all layers are matched without noise; in adaptive form those before the bottleneck alone, "
             "and of one sample all layers at the code that was read off",
