@@ -56,13 +56,13 @@ class Policies:
         return tuple(tuple(zip(p, signs[: len(p)], strict=True)) for p in self.all for signs in SIGNS)
 
     def apply(self, x: Tensor, which: Tensor) -> Tensor:
-        """Images [n, C, H, W], each with the variant [n] that was drawn for it."""
+        """Images [n, C, H, W], each with the variant [n] that was drawn for it. All variants of each are computed."""
         every = torch.stack([applied(variant, x) for variant in self.variants], 1)
         index = which.to(x.device).reshape(-1, *[1] * x.dim()).expand(-1, 1, *x.shape[1:])
         return every.gather(1, index).squeeze(1)
 
     def apply_drawn(self, x: Tensor, which: Tensor) -> Tensor:
-        """As `apply`, which computes all variants of each image and so runs under `vmap`; this those that were drawn."""
+        """As `apply`, without the variants that were not drawn; not under `vmap`."""
         changed = torch.empty_like(x)
         for k in which.unique().tolist():
             own = (which == k).to(x.device)
