@@ -328,6 +328,8 @@ def test_a_malicious_server_reads_an_undefended_upload(name: str) -> None:
 
     What the crafted model adds is in their own tests."""
     problem = attacked("mlp", rounds=40, batch_size=1 if name == "fishing" else 4)
+    """Of batches of four or single samples. What is sent besides, or to a masked protocol, is in their own tests."""
+    problem = attacked("mlp", rounds=40, batch_size=4)
     if name in OF_SINGLE_SAMPLES:  # plays the protocol on every pixel, which takes as long as the network is wide
         narrow = registry.find("model", "mlp").parse({"widths": "32"})
         problem = replace(attacked("mlp", rounds=40, batch_size=1), model_options=narrow)

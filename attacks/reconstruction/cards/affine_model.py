@@ -31,7 +31,7 @@ CARD = Card(
     title="A malicious server makes what a client sends an affine map of its sample",
     target="fedarena.attacks.reconstruction.affine_model:AffineModel",
     options=Options,
-    version=1,
+    version=2,
     equations="of the module: an upload is A x + c where no unit depends on the sample x",
     departures=(
         "Not from a paper. The server of imprint sets a first layer that sorts samples. This one makes it constant, so "
