@@ -45,7 +45,7 @@ class ChosenFeatures(AffineModel):
         if any(layer.bias is None for _, layer in task.layers):
             return NotApplicable("the model's layers have no biases, which this attack sets")
         inputs = own_inputs(opportunity, task.layers[0][0])
-        units = min(layer.out_features for _, layer in task.layers[:-1])  # type: ignore[union-attr]
+        units = min(len(params[f"{name}.weight"]) for name, _ in task.layers[:-1])
         m = min(units, inputs.shape[1], self.options.features or self.fitting(opportunity))
         assert task.output_bias is not None
         return undecided(task, measuring(task, params, inputs, m, self.options.gain), task.output_bias)

@@ -38,7 +38,7 @@ def best_message(opportunity: Opportunity, params: Tensors, draws: int, rng: Rng
     reasons = [value for value in judged if isinstance(value, NotApplicable)]
     if reasons:
         return reasons[0]
-    return min(zip(judged, range(draws), (first, *more), strict=True), key=lambda one: one[:2])[2]  # type: ignore[arg-type, return-value]
+    return min(zip(judged, range(draws), (first, *more), strict=True), key=lambda one: one[:2])[2]
 
 
 def left_open(opportunity: Opportunity, message: Message, rng: Rng) -> float | NotApplicable:
