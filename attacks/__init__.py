@@ -41,6 +41,7 @@ CARDS = {
     "neurotoxin": "fedarena.attacks.poisoning.cards.neurotoxin:CARD",
     "opt-alie": "fedarena.attacks.poisoning.cards.opt_alie:CARD",
     "opt-ipm": "fedarena.attacks.poisoning.cards.opt_ipm:CARD",
+    "multi-step": "fedarena.attacks.reconstruction.cards.multi_step:CARD",
     "optimized": "fedarena.attacks.poisoning.cards.optimized:CARD",
     "pixel-trigger": "fedarena.attacks.poisoning.cards.pixel_trigger:CARD",
     "poisoned-fl": "fedarena.attacks.poisoning.cards.poisoned_fl:CARD",

@@ -265,6 +265,7 @@ BRIEF = {
     "inverting-gradients": {"victims": "1", "iterations": "150"},
     "membership-inference": {"shadows": "4"},
     "model-inversion": {"iterations": "60"},
+    "multi-step": {"victims": "1", "iterations": "150"},
     "property-inference": {"classifier": "forest", "rounds": "30"},
     "upload-regression": {"rounds": "5"},
 }

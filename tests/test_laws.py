@@ -40,6 +40,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "membership-inference": {"shadows": "2"},
     "mobilenet-head": {"weights": "random", "size": "32"},
     "model-inversion": {"iterations": "3", "directions": "2"},
+    "multi-step": {"victims": "1", "iterations": "5", "restarts": "1"},
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "8", "round_batches": "8"},
     "r-gap": {"victims": "1"},

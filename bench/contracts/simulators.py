@@ -15,6 +15,7 @@ from fedarena.contracts.transcript import Seen
 from fedarena.core.gradients import gradient
 from fedarena.core.tensors import Tensors, combine, row, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
+from fedarena.problem.local_training import upload
 from fedarena.problem.task import Batch, Task
 
 
@@ -44,6 +45,17 @@ class PlainGradient:
         parts = zip(self.clients, x.split(counts), y.split(counts), strict=True)
         losses = [self.task.sizes[c] / total * self.task.loss(params, xc, yc) for c, xc, yc in parts]
         return torch.stack(losses).sum()
+
+
+@dataclass(frozen=True)
+class LocalUpdate:
+    """Simulator: start − end of the local steps that a candidate batch gives, in its order in every epoch."""
+
+    task: Task
+    params: Tensors
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        return upload(self.task.loss, self.params, as_batch(self.task, x, y), self.task.schedule)
 
 
 @dataclass(frozen=True)

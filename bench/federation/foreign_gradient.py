@@ -16,7 +16,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from fedarena.contracts.active_inference import ActiveInference
 from fedarena.contracts.inference import Inference, Progress, Reconstruction
 from fedarena.contracts.observation import Observation, Simulator
-from fedarena.contracts.simulators import PlainGradient, as_batch
+from fedarena.contracts.simulators import LocalUpdate, PlainGradient
 from fedarena.contracts.view import Population, View
 from fedarena.core import given
 from fedarena.core.errors import UnusableAnswer, UserError, type_of
@@ -29,23 +29,11 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.models.architecture import UnusableLayer, with_layer_names
 from fedarena.models.module_check import require_fit
-from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
 
 Gradients = Mapping[str, Numbers | None] | Sequence[Numbers | None]
-
-
-@dataclass(frozen=True)
-class LocalUpdate:
-    """Simulator: start − end of the local steps that a candidate batch gives, in its order in every epoch."""
-
-    task: Task
-    params: Tensors
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return upload(self.task.loss, self.params, as_batch(self.task, x, y), self.task.schedule)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ class MatchingObjective:
         corner: c of the total variation. outside: weight of the squared distance from [0, 1].
         coordinates: coordinates of images; None: their pixels. unlikely: weight of ‖z‖²/d of these coordinates z.
         at_once: the number of candidates that are evaluated as one batch (one needs no `vmap`); None: all.
+        further: a further cost of the images; None: none.
         told: called at every evaluation.
     """
 
@@ -119,6 +120,7 @@ class MatchingObjective:
     outside: float = 0.0
     unlikely: float = 0.0
     colours: bool = False
+    further: Callable[[Tensor], Tensor] | None = None
     told: Callable[[], None] = lambda: None
 
     @property
@@ -149,6 +151,8 @@ class MatchingObjective:
                 cost = cost + self.tv * total_variation(x, self.corner)
                 if self.colours:
                     cost = cost + self.tv * total_variation(opponents(x), self.corner)
+            if self.further is not None:
+                cost = cost + self.further(x)
             return cost + self.outside * (x - x.clamp(0, 1)).square().mean() if self.outside > 0 else cost
 
         many: Callable[[Tensor], Tensor] = vmap(value, randomness="same")
@@ -196,7 +200,7 @@ class Matching(Inference):
             def told(share: float, text: str, i: int = i) -> None:
                 progress((i + share) / n, text)
 
-            guess.append(self._reconstruct(view, seen, coordinates, rng.child(self.name, i), told))
+            guess.append(self.reconstruct(view, seen, coordinates, rng.child(self.name, i), told))
             progress((i + 1) / n, f"round {seen.round}: match {guess[-1].match:.1e}")
         return guess
 
@@ -235,6 +239,10 @@ class Matching(Inference):
         """The distance from a target."""
         return relative_squares(target)
 
+    def further(self, seen: Observation, shape: tuple[int, ...], rng: Rng) -> Callable[[Tensor], Tensor] | None:
+        """A further cost of the images [n, *shape]; None: none."""
+        return None
+
     def at_once(self, seen: Observation) -> int | None:
         """Starts that are evaluated as one batch; None: all."""
         return None
@@ -252,9 +260,10 @@ class Matching(Inference):
     def longest(self, stages: int) -> int:
         """How many evaluations a search with so many objectives makes at most."""
 
-    def _reconstruct(
+    def reconstruct(
         self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng, progress: Progress
     ) -> Reconstruction:
+        """The samples behind one observation."""
         o, n = self.options, seen.images
         device = next(iter(seen.target.values())).device
         shape, classes = (n, *view.input_shape), view.n_classes
@@ -283,6 +292,7 @@ class Matching(Inference):
                 measure=self.measure,
                 at_once=at_once,
                 coordinates=coordinates,
+                further=self.further(seen, view.input_shape, rng),
                 told=told,
             )
             for stage in stages

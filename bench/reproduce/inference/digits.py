@@ -57,6 +57,7 @@ SHORT: Mapping[str, Settings] = {
     "property-inference": {"model": {"widths": "32"}, "attack": {"rounds": "50"}, "training": {"rounds": "61"}},
     "membership-inference": {"model": {"widths": "32"}, "attack": {"shadows": "4"}},
     "inverting-gradients": {"attack": {"victims": "2", "iterations": "400"}, "training": {"rounds": "31"}},
+    "multi-step": {"attack": {"victims": "2", "iterations": "200"}, "training": {"rounds": "31"}},
     "analytic": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "april": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "spear": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
