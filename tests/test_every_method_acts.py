@@ -29,6 +29,7 @@ from fedarena.federation.spec import GroupSpec, MethodSpec, Training
 from fedarena.problem.problem import build
 from fedarena.problem.spec import ProblemSpec, usual_problem
 from fedarena.records.schema import Record
+from fedarena.runs import trial
 from fedarena.runs.engine import Events, run, run_groups
 from fedarena.runs.executors import executor
 from fedarena.runs.trial import given_by
@@ -352,7 +353,8 @@ def test_poison_makes_krum_give_its_victim_away(name: str) -> None:
         threats=(Threat("corrupted-clients", "adaptive"),),
         seed=0,
     )
-    (record,) = run_groups([spec], 1)[0].records
+    (prepared,) = trial.prepare(spec)
+    record, _ = trial.attack(prepared)
     assert record["status"] == "ok", record["reason"]
     assert record["metrics"]["identified"] > record["metrics"]["identified_without_poison"] + 0.4
 

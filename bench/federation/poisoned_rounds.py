@@ -8,7 +8,7 @@ as it was, where they followed the protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
@@ -79,7 +79,8 @@ def poisoned_rounds(
         if isinstance(sent, NotApplicable):
             return sent
         read = partial(_read, finished, threat, r, turn)
-        poisoned[r.index], honest[r.index] = read(_checked(attack, sent, turn)), read(turn.own)
+        poisoned[r.index] = read(_checked(attack, sent, turn))
+        honest[r.index] = replace(read(turn.own), estimate=None)  # so that what is told of estimates is of poison
     return PoisonedRounds(
         spec=finished.spec,
         problem=finished.problem,

@@ -22,7 +22,7 @@ from fedarena.federation.poisoned_rounds import poisoned_rounds, why_unreadable
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.reconstruction import Victims
 from fedarena.goals.reconstruction import Reconstructions, ReconstructionsText
-from fedarena.goals.text import GoalText
+from fedarena.goals.text import GoalText, values
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
@@ -51,8 +51,11 @@ class CuriousPoisoningText(ReconstructionsText):
         return [*super().lines(cell), f"without poison {percent(cell.metrics[WITHOUT])}"]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
+        sentences = super().baseline(records)
+        if not values(records, WITHOUT):
+            return sentences
         return [
-            *super().baseline(records),
+            *sentences,
             "Without poison is what the same attack identifies of the same victims if the corrupted clients send "
             "what the protocol has them send.",
         ]

@@ -34,7 +34,8 @@ CARD = Card(
     departures=(
         "Not from a paper. Yue, Jin, Wong & Dai (arXiv 2506.11413) have a client raise its peers' part of the model by "
         "its own upload, and say that robust rules may help it. These poisons are ours.",
-        "With knows=omniscient the victim's upload is known before the round: it bounds what steering a rule gives.",
+        "With knows=omniscient the victim's upload is known before the round: it bounds what steering a rule gives. "
+        "Where a rule mixes uploads, a part of what is read is then what the attackers put there.",
     ),
     check="an omniscient pair makes Krum pick its victim, tests/attacks/reconstruction/test_spotlight.py",
     facts=(
