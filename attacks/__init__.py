@@ -54,6 +54,7 @@ CARDS = {
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",
     "signguard-tailored": "fedarena.attacks.poisoning.cards.signguard_tailored:CARD",
     "spotlight": "fedarena.attacks.reconstruction.cards.spotlight:CARD",
+    "tag": "fedarena.attacks.reconstruction.cards.tag:CARD",
     "trap-weights": "fedarena.attacks.reconstruction.cards.trap_weights:CARD",
     "upload-regression": "fedarena.attacks.membership.cards.upload_regression:CARD",
     "window": "fedarena.attacks.poisoning.cards.window:CARD",

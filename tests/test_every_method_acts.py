@@ -268,6 +268,7 @@ BRIEF = {
     "model-inversion": {"iterations": "60"},
     "multi-step": {"victims": "1", "iterations": "150"},
     "property-inference": {"classifier": "forest", "rounds": "30"},
+    "tag": {"victims": "1", "iterations": "200", "lr": "0.3"},
     "upload-regression": {"rounds": "5"},
 }
 """Options of attacks that would take longer."""

@@ -46,6 +46,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "r-gap": {"victims": "1"},
     "spear": {"victims": "1", "draws": "2000"},
     "spotlight": {"victims": "1", "draws": "100", "plays": "2"},
+    "tag": {"victims": "1", "iterations": "5"},
     "trap-weights": {"victims": "1"},
     "upload-regression": {"rounds": "1"},
 }

@@ -35,7 +35,7 @@ from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, mini
 from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTORY
 from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, MatchingObjective, lowest
 from fedarena.attacks.reconstruction.helpers.nonsmooth import Rounded, has_kinks
-from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
+from fedarena.attacks.reconstruction.helpers.output_labels import fixed_labels
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
@@ -92,12 +92,7 @@ class InvertingGradients(Matching):
         return self.options.tv if len(view.input_shape) == 3 else 0.0
 
     def labels(self, view: View, seen: Observation, images: Tensor) -> Tensor | None:
-        if self.options.labels == "given":
-            assert seen.labels is not None, "the harness gives the labels to an attack that needs_labels"
-            return seen.labels
-        if self.options.labels == "optimized" or not shown(view, seen):
-            return None
-        return output_labels(view, seen, images)
+        return fixed_labels(self.options.labels, view, seen, images)
 
     def measure(self, target: Tensors) -> Distance:
         return one_less_cosine(target)

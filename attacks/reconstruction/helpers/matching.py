@@ -46,6 +46,13 @@ Distance = Callable[[Tensors], Tensor]
 """The simulated observation of a candidate → its distance from what was seen, a number; differentiable."""
 
 
+class Parametrised(Protocol):
+    """Coordinates of samples, in which a search moves."""
+
+    def images(self, z: Tensor) -> Tensor:
+        """[n, *shape] → [n, *shape]."""
+
+
 class Options(Protocol):
     """The options that every such attack has."""
 
@@ -115,7 +122,7 @@ class MatchingObjective:
     tv: float
     measure: Callable[[Tensors], Distance] = relative_squares
     at_once: int | None = None
-    coordinates: Coordinates | None = None
+    coordinates: Parametrised | None = None
     corner: float = 0.0
     outside: float = 0.0
     unlikely: float = 0.0
@@ -191,9 +198,7 @@ class Matching(Inference):
             if reason := self.unreadable(seen) or self.reason(view, seen):
                 return NotApplicable(reason)
         guess: Guess = []
-        coordinates = None
-        if view.population is not None and view.threat.form == "adaptive":  # the papers' attacks have no prior
-            coordinates = Coordinates.of(view.population.x)
+        coordinates = self.coordinates(view)
         n = len(view.observations)
         for i, seen in enumerate(view.observations):
 
@@ -203,6 +208,12 @@ class Matching(Inference):
             guess.append(self.reconstruct(view, seen, coordinates, rng.child(self.name, i), told))
             progress((i + 1) / n, f"round {seen.round}: match {guess[-1].match:.1e}")
         return guess
+
+    def coordinates(self, view: View) -> Parametrised | None:
+        """The coordinates in which samples are searched for; None: their pixels. The papers' attacks have no prior."""
+        if view.population is None or view.threat.form != "adaptive":
+            return None
+        return Coordinates.of(view.population.x)
 
     def unreadable(self, seen: Observation) -> str:
         if seen.images > self.options.max_batch:
@@ -261,7 +272,7 @@ class Matching(Inference):
         """How many evaluations a search with so many objectives makes at most."""
 
     def reconstruct(
-        self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng, progress: Progress
+        self, view: View, seen: Observation, coordinates: Parametrised | None, rng: Rng, progress: Progress
     ) -> Reconstruction:
         """The samples behind one observation."""
         o, n = self.options, seen.images

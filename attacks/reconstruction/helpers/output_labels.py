@@ -23,6 +23,21 @@ def shown(view: View, seen: Observation) -> str:
     return ""
 
 
+def fixed_labels(source: str, view: View, seen: Observation, images: Tensor) -> Tensor | None:
+    """The labels [n] of a search by an attack's option `labels`; None: they are searched for with the samples.
+
+    Args:
+        source: `given`; `inferred` from the output layer, where it is seen; or `optimized`.
+        images: as for `output_labels`.
+    """
+    if source == "given":
+        assert seen.labels is not None, "the harness gives the labels to an attack that needs_labels"
+        return seen.labels
+    if source == "optimized" or not shown(view, seen):
+        return None
+    return output_labels(view, seen, images)
+
+
 def output_labels(view: View, seen: Observation, images: Tensor) -> Tensor:
     """The labels [n] (int64), read from the place that `shown` returns.
 
