@@ -187,6 +187,35 @@ def test_labels_of_a_reconstruction_keep_its_words() -> None:
     assert lines(cell(told), "reconstruction") == ["recovered 100 %", "SSIM 1.00, PSNR 40.0 dB", "labels 100 %"]  # type: ignore[arg-type]
 
 
+def test_a_reconstruction_of_texts_speaks_of_words() -> None:
+    of_words = {"token_accuracy": 0.9, "rouge_1": 0.91, "rouge_2": 0.8, "rouge_l": 0.905, "exact": 0.5}
+    priors = {"token_accuracy": 0.15, "rouge_l": 0.2, "recovered": 0.0, "mse": 0.01}
+    known = {f"prior_{name}_{key}": v for name in ("mean", "nearest") for key, v in priors.items()}
+    metrics = {
+        "identified": 1.0,
+        "identified_chance": 0.01,
+        "images": 4.0,
+        "recovered": 0.5,
+        "psnr": 40.0,
+        "decoys": 9.0,
+    }
+    metrics |= {"decoys_same_class": 1.0, "recovered_below": 0.003, "prior_mean_identified": 0.0, "label_accuracy": 1.0}
+    told = [record(defense="fedavg", goal="reconstruction", metrics={**metrics, **of_words, **known})]
+    said = conclusion(table(told, "fedavg"), told, "fedavg", "dlg")
+    assert said == ("Without a defense, dlg in adaptive form identifies 100 % of the texts as the server.",)
+    assert lines(cell(told), "reconstruction") == [  # type: ignore[arg-type]
+        "identified 100 % of 4",
+        "recovered 50 %",
+        "exact 50 %",
+        "words 90 %, ROUGE-1/2/L 0.91/0.80/0.91",
+        "labels 100 %",
+    ]
+    assert (
+        "the mean training text names 15 % of the words, has ROUGE-L 0.20 and counts as recovered for 0 %"
+        in baseline(told)
+    )
+
+
 MODEL = {"agreement": 0.8, "final_agreement": 0.9, "prior_agreement": 0.25, "models": 5.0}
 QUALITY = {"stolen_accuracy": 0.5, "server_accuracy": 0.75}
 
