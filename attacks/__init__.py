@@ -49,6 +49,7 @@ CARDS = {
     "r-gap": "fedarena.attacks.reconstruction.cards.r_gap:CARD",
     "rank-map": "fedarena.attacks.poisoning.cards.rank_map:CARD",
     "rop": "fedarena.attacks.poisoning.cards.rop:CARD",
+    "source-inference": "fedarena.attacks.membership.cards.source_inference:CARD",
     "spear": "fedarena.attacks.reconstruction.cards.spear:CARD",
     "steer": "fedarena.attacks.poisoning.cards.steer:CARD",
     "sign-flip": "fedarena.attacks.poisoning.cards.sign_flip:CARD",

@@ -269,6 +269,7 @@ BRIEF = {
     "multi-step": {"victims": "1", "iterations": "150"},
     "property-inference": {"classifier": "forest", "rounds": "30"},
     "tag": {"victims": "1", "iterations": "200", "lr": "0.3"},
+    "source-inference": {"rounds": "10"},
     "upload-regression": {"rounds": "5"},
 }
 """Options of attacks that would take longer."""
@@ -388,6 +389,15 @@ def test_an_attack_tells_what_a_client_holds(name: str) -> None:
     (record,) = read(name, replace(whole, partition="few", clients=8, partition_options=few), (SERVER,))
     assert record["metrics"]["auc_low"] > 0.5
     assert record["scores"]["privacy"] < 0.8
+
+
+@pytest.mark.parametrize("name", BY_GOAL["source"])
+def test_an_attack_names_who_holds_a_sample(name: str) -> None:
+    few = registry.find("partition", "few").parse({"samples": "20"})
+    whole = attacked("mlp", rounds=40, batch_size=10, local_epochs=5, lr=0.2)
+    (record,) = read(name, replace(whole, partition="few", clients=5, partition_options=few), (SERVER,))
+    assert record["metrics"]["source_accuracy_low"] > record["metrics"]["prior_source_accuracy"]
+    assert record["scores"]["privacy"] < 0.9
 
 
 @pytest.mark.parametrize("name", BY_GOAL["labels"])

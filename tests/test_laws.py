@@ -44,6 +44,7 @@ BRIEF: dict[str, dict[str, str]] = {
     "optimized": {"lam": "1"},
     "property-inference": {"classifier": "ridge", "rounds": "8", "round_batches": "8"},
     "r-gap": {"victims": "1"},
+    "source-inference": {"rounds": "1"},
     "spear": {"victims": "1", "draws": "2000"},
     "spotlight": {"victims": "1", "draws": "100", "plays": "2"},
     "tag": {"victims": "1", "iterations": "5"},

@@ -1,16 +1,28 @@
-"""FedMIA: which samples does a client hold, judged against the uploads of the other clients? (Zhu et al. 2025)
+"""FedMIA and what it is compared with: which samples does a client hold, by its uploads? (Zhu et al. 2025)
 
-With v the upload of client c in round t, and a(x) what a batch of nothing but x would have given, the measure is the
-cosine s_tc(x) of both. No other client holds x, so that their uploads show what s is like where x is no member. With
-their mean μ and variance σ² (and 1e-8, as in the authors' code)
+With v the upload of client c in round t, a(x) what a batch of nothing but x would have given, and W_tc the model that
+the client's work alone led to, three measures tell how much v says of x:
 
-    fedmia       Σ_t Φ((s_tc − μ)/σ)           the one-tailed likelihood, Φ the normal distribution function
-    avg-cosine   Σ_t s_tc                      (Li, Li, Ribeiro 2023, over several rounds)
-    grad-diff    Σ_t ‖v‖² − ‖v − a(x)‖²        which is 2⟨a(x), v⟩ − ‖a(x)‖²
+    cosine        s_tc(x) = ⟨a(x), v⟩/(‖a(x)‖·‖v‖)
+    loss          s_tc(x) = −L(W_tc; x)
+    difference    s_tc(x) = ‖v‖² − ‖v − a(x)‖² = 2⟨a(x), v⟩ − ‖a(x)‖²
+
+A statistic takes one of them, in one round or in all that are read, for the client alone or against the others. No
+other client holds x, so that their uploads show what s is like where x is no member. With their mean μ and variance σ²
+(and 1e-8, as in the authors' code), Φ((s_tc − μ)/σ) is the one-tailed likelihood, Φ the normal distribution function.
+
+    fedmia          Σ_t Φ((s_tc − μ_t)/σ_t) of the cosine    FedMIA-II
+    fedmia-loss     the same of the loss                     FedMIA-I
+    avg-cosine      Σ_t s_tc of the cosine                   (Li, Li, Ribeiro 2023)
+    loss-series     Σ_t s_tc of the loss                     (Gu, Bai, Xu 2022)
+    grad-cosine     the cosine in the last round that is read in which the client was seen
+    grad-diff       the difference in that round             (Li, Li, Ribeiro 2023)
+    blackbox-loss   the loss in that round                   (Yeom et al. 2018)
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar
 
@@ -18,15 +30,25 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.membership.cards.fedmia import Options
-from fedarena.attacks.membership.helpers.contributions import asked_about, contributions
+from fedarena.attacks.membership.helpers.contributions import (
+    NO_MODEL,
+    asked_about,
+    compared,
+    cosines,
+    differences,
+    minus_losses,
+)
 from fedarena.contracts.inference import GoalName, Inference, Progress, Scores, Watch
+from fedarena.contracts.observation import Candidates, Observation
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import flatten
 from fedarena.core.threat import NotApplicable
 from fedarena.problem.schedule import Schedule
 
 LEAST_VARIANCE = 1e-8
+BY_LOSS = ("fedmia-loss", "loss-series", "blackbox-loss")
+AGAINST_OTHERS = ("fedmia", "fedmia-loss")
+OF_ONE_ROUND = ("grad-cosine", "grad-diff", "blackbox-loss")
 
 
 class FedMIA(Inference):
@@ -35,46 +57,62 @@ class FedMIA(Inference):
     goal: ClassVar[GoalName] = "client-membership"
     options: Options
 
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.needs_models = options.statistic in BY_LOSS
+
     def watch(self, schedule: Schedule) -> Watch:
         return Watch.throughout(self.options.rounds, schedule)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> list[Scores] | NotApplicable:
-        candidates = view.candidates
+        candidates, statistic = view.candidates, self.options.statistic
         assert candidates is not None, "the harness gives candidates"
-        everyone = torch.arange(len(candidates.y), device=candidates.y.device)
-        total, done = torch.zeros_like(everyone, dtype=torch.float64), 0
-        for _, same_round in groupby(view.observations, key=lambda o: o.round):
-            measures: list[Tensor] = []
-            whose: list[Tensor] = []
-            for seen in same_round:
-                own = contributions(seen, candidates, everyone, view.n_classes)
-                measures.append(self._measure(own, flatten(seen.target).double()))
-                whose.append(asked_about(seen, candidates))
-                done += 1
-                progress(done / len(view.observations), f"round {seen.round}")
-            total += self._evidence(torch.stack(measures), torch.stack(whose))
+        if statistic in BY_LOSS and any(seen.left is None for seen in view.observations):
+            return NotApplicable(NO_MODEL)
+        rounds = [list(same) for _, same in groupby(view.observations, key=lambda o: o.round)]
+        if statistic in OF_ONE_ROUND:
+            rounds.reverse()
+        asked = torch.ones(len(candidates.y), dtype=torch.bool, device=candidates.y.device)
+        total = torch.zeros_like(asked, dtype=torch.float64)
+        for i, same_round in enumerate(rounds):
+            whose = torch.stack([asked_about(seen, candidates) for seen in same_round])
+            total += self._evidence(same_round, whose, candidates, asked, view.n_classes)
+            if statistic in OF_ONE_ROUND:
+                asked = asked & ~whose.any(0)
+            progress((i + 1) / len(rounds), f"round {same_round[0].round}")
         return [Scores(total)]
 
-    def _measure(self, own: Tensor, target: Tensor) -> Tensor:
-        """s of every candidate [m]; a cosine is 0, no evidence, where either vector is zero."""
-        along = own @ target
-        if self.options.statistic == "grad-diff":
-            return 2 * along - own.square().sum(1)
-        lengths = own.norm(dim=1) * target.norm()
-        return torch.where(lengths > 0, along / lengths, 0.0)
-
-    def _evidence(self, measures: Tensor, whose: Tensor) -> Tensor:
+    def _evidence(
+        self, same_round: Sequence[Observation], whose: Tensor, candidates: Candidates, asked: Tensor, n_classes: int
+    ) -> Tensor:
         """What one round adds to the score of every candidate [m].
 
         Args:
-            measures: s by observation and candidate, [k, m]. whose: whether the observation is of the client that the
-                candidate is asked about, [k, m] (bool).
+            whose: whether the observation is of the client that the candidate is asked about, [k, m] (bool).
+            asked: the candidates that it may add to, [m] (bool).
         """
-        mine = torch.where(whose, measures, 0.0).sum(0) / whose.sum(0).clamp(min=1)
         others = (~whose).sum(0)
-        if self.options.statistic != "fedmia" or int(others.min()) < 2:
+        alone = self.options.statistic not in AGAINST_OTHERS or int(others.min()) < 2
+        wanted = (whose if alone else torch.ones_like(whose)) & asked
+        measures = torch.zeros_like(wanted, dtype=torch.float64)
+        for seen, row, which in zip(same_round, measures, wanted, strict=True):
+            if which.any():
+                row[which] = self._measure(seen, candidates, which.nonzero().squeeze(1), n_classes)
+        mine = torch.where(whose, measures, 0.0).sum(0) / whose.sum(0).clamp(min=1)
+        if alone:
             return mine
         mean = torch.where(whose, 0.0, measures).sum(0) / others
         variance = torch.where(whose, 0.0, (measures - mean).square()).sum(0) / others + LEAST_VARIANCE
         evidence = torch.special.ndtr((mine - mean) / variance.sqrt())
         return torch.where(whose.any(0), evidence, 0.0)
+
+    def _measure(self, seen: Observation, candidates: Candidates, which: Tensor, n_classes: int) -> Tensor:
+        """s of some candidates [n].
+
+        Args:
+            which: their indices [n] (int64).
+        """
+        if self.options.statistic in BY_LOSS:
+            return minus_losses(seen, candidates, which)
+        measure = differences if self.options.statistic == "grad-diff" else cosines
+        return compared(seen, candidates, which, n_classes, measure)

@@ -36,6 +36,12 @@ class WhiteBox:
         """The model's answers [n, outputs] in float64: softmax if trained for cross-entropy, else its outputs."""
         return confidences(self.task, self.outputs(x))
 
+    @torch.no_grad()
+    def losses(self, x: Tensor, y: Tensor) -> Tensor:
+        """Every sample's loss, [n] (float64), computed for a thousand samples at a time."""
+        parts = zip(x.split(1000), y.split(1000), strict=True)
+        return torch.cat([self.task.criterion.each(self.outputs(part).double(), labels) for part, labels in parts])
+
 
 @dataclass(frozen=True)
 class BlackBox:

@@ -14,6 +14,7 @@ GoalName = Literal[
     "inversion",
     "training-membership",
     "client-membership",
+    "source",
     "estimate",
     "active-reconstruction",
     "curious-poisoning",
@@ -22,8 +23,9 @@ GoalName = Literal[
 
 In this order, the attack infers the samples behind an upload, whether a sample was among them, their classes, the
 server's model in training, whether samples behind an upload share a property, what a class looks like to the model,
-whether a sample was in the training set, whether it is in the data set of a client, the gradient itself, the samples
-behind an upload that the server itself has shaped, or those behind a broadcast that corrupted clients have poisoned.
+whether a sample was in the training set, whether it is in the data set of a client, which client holds a sample that
+was trained on, the gradient itself, the samples behind an upload that the server itself has shaped, or those behind a
+broadcast that corrupted clients have poisoned.
 """
 
 GOAL_NAMES: tuple[str, ...] = get_args(GoalName)
@@ -34,6 +36,7 @@ JUDGE_VERSIONS: Mapping[str, int] = {
     "labels": 5,
     "membership": 5,
     "training-membership": 3,
+    "client-membership": 2,
     "property": 3,
     "extraction": 2,
     "inversion": 2,
@@ -61,4 +64,5 @@ not learned when the attack began cannot fall.
 Reconstructions and membership of version 4, labels of version 5 and estimates of version 2 are of a client that is
 drawn in each round, because a protocol may protect one client and no others. Membership of version 5, that in the
 training set of version 3 and properties of version 3 have intervals of AUCs that hold where few candidates go wrong.
+Membership in a client's data set of version 2 asks about up to 100 samples of each client, and no longer 50.
 """

@@ -222,6 +222,17 @@ class Portraits:
 
 
 @dataclass(frozen=True)
+class Sources:
+    """A guess at which client holds each candidate.
+
+    Attributes:
+        values: [m] (int64), the number of a client, in the order of the candidates.
+    """
+
+    values: Tensor
+
+
+@dataclass(frozen=True)
 class PropertyScores:
     """How likely the samples behind each observation are to have the property.
 
@@ -242,10 +253,19 @@ class PropertyScores:
 Guess = list[Reconstruction]
 """One entry per observation of the view, in order."""
 
-Answer = Guess | list[Scores] | list[Labels] | list[Extraction] | list[GradientEstimate] | Portraits | PropertyScores
+Answer = (
+    Guess
+    | list[Scores]
+    | list[Labels]
+    | list[Extraction]
+    | list[GradientEstimate]
+    | Portraits
+    | PropertyScores
+    | Sources
+)
 """What an attack returns; its goal decides which. `Reconstruction`, `Scores`, `Labels` or `GradientEstimate`: one per
 observation, in order. `Extraction`: one per disclosure, in order. `Portraits`: one for the whole model.
-`PropertyScores`: one for all observations together."""
+`PropertyScores`, `Sources`: one for all observations together."""
 
 
 class Inference(ABC):
@@ -270,6 +290,10 @@ class Inference(ABC):
 
     needs_population: bool = False
     """Whether the attack gets samples of its own, `View.population`. This is shown beside its results."""
+
+    needs_models: bool = False
+    """Whether the attack gets the model that the clients behind each observation led to, `Observation.left`, where the
+    party knows it. Goals about all uploads of a training, `client-membership` and `source`, give it."""
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -346,6 +370,8 @@ def _wanted(goal: GoalName, view: View) -> tuple[type[Any], Contents | list[Cont
         return Portraits, {"images": (None, *view.input_shape), "steps": (None,)}
     if goal == "property":
         return PropertyScores, {"values": (len(seen),)}
+    if goal == "source":
+        return Sources, {"values": (None if view.candidates is None else len(view.candidates.x),)}
     if goal == "labels":
         return Labels, [{"values": (o.images,)} for o in seen]
     if goal == "extraction":

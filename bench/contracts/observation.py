@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from fedarena.contracts.estimand import GRADIENT, Estimand
+from fedarena.contracts.final_model import WhiteBox
 from fedarena.core.tensors import Tensors
 
 Simulator = Callable[[Tensor, Tensor], Tensors]
@@ -58,6 +59,8 @@ class Observation:
         restore: what the party makes of images [n, *input_shape] that it found, if clients change their samples before
             they work on them. The harness calls it on the images of a reconstruction; None: they stay as they are.
         sent: the model that a malicious server had the clients work at; None: the server's own.
+        left: the model that these clients alone would have led to (`fedarena.contracts.left_models`), only where the
+            attack declares that it needs it and the party knows it.
     """
 
     round: int
@@ -75,6 +78,7 @@ class Observation:
     noise_std: float = 0.0
     sent: Tensors | None = None
     restore: Callable[[Tensor], Tensor] | None = None
+    left: WhiteBox | None = None
 
 
 @dataclass(frozen=True)

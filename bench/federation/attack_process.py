@@ -28,6 +28,8 @@ from fedarena.problem.task import Batch, Task
 
 TOLD = ("strengths", "untuned", "chooses_when", "ends", "sends", "follows", "place")
 """What is told of a poisoning attack as soon as it is made."""
+NEEDS = ("needs_labels", "needs_population", "needs_models")
+"""What an inference attack may need beside its view."""
 CLASS_OF = {
     "inference": ("goal",),
     "poisoning": ("knowledge_levels", "tunes", "tunes_begin", "only_length", "follows"),
@@ -49,7 +51,7 @@ def describe_class(name: str) -> tuple[str, dict[str, Any]]:
 def needs(attack: MethodSpec) -> dict[str, bool]:
     """What an inference attack needs beside its view."""
     made = compose.make_inference(attack)
-    return {"needs_labels": bool(made.needs_labels), "needs_population": bool(made.needs_population)}
+    return {name: bool(getattr(made, name)) for name in NEEDS}
 
 
 def watch(attack: MethodSpec, schedule: Schedule) -> dict[str, Any]:

@@ -108,6 +108,7 @@ class ForeignInference(Inference):
         super().__init__(options)
         needs = _needs(MethodSpec(self.name, options).bare)
         self.needs_labels, self.needs_population = bool(needs["needs_labels"]), bool(needs["needs_population"])
+        self.needs_models = bool(needs["needs_models"])
 
     def _ask(self, question: str, *about: Any) -> Any:
         return _about(self.name, question, MethodSpec(self.name, self.options).bare, *about)

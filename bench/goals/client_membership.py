@@ -5,8 +5,7 @@ gets all uploads of the rounds that it reads, of every client. A protocol that i
 bounds such an attack, too. One that protects most of its rounds does not.
 
 Candidates are asked about a client each. Half of them are samples that it holds, the other half are held out
-(`fedarena.goals.candidates`). At most `MOST_CLIENTS` clients are asked about, with at most `MOST_SAMPLES` of their
-samples.
+(`fedarena.goals.candidates`). `fedarena.goals.asked_clients` says how many clients and samples are asked about at most.
 
 A protocol may protect most clients and give one away. So the client that is told best is judged beside all of them. For
 each fifth of the candidates it is chosen on the other fifths, so that luck does not choose it. Where its interval lies
@@ -24,12 +23,12 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.inference import Inference, Scores
-from fedarena.contracts.observation import Candidates, Observation, Reading
-from fedarena.contracts.transcript import cut
+from fedarena.contracts.observation import Candidates, Reading
 from fedarena.core.rng import Rng
 from fedarena.core.text.numbers import number
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.population import halves
+from fedarena.goals.asked_clients import asked_about, readings_of, some_of
 from fedarena.goals.candidates import draw_questions
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.auc_interval import share_below
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from fedarena.problem.problem import Problem
     from fedarena.records.schema import Record
 
-MOST_CLIENTS = 10
-MOST_SAMPLES = 50
 FOLDS = 5
 
 
@@ -105,8 +102,8 @@ class ClientMembership(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        clients = _asked_about(finished, transcript)
-        readings = _readings_of(finished, transcript, clients)
+        clients = asked_about(finished, transcript)
+        readings = readings_of(finished, transcript, clients, attack)
         if isinstance(readings, NotApplicable):
             return readings
         if (own := why_all_own(finished.problem, transcript.threat)) is not None:
@@ -146,38 +143,6 @@ class ClientMembership(Ranking):
         return [Scores(answer[0].values.cpu()[which]) for which in of_clients], [truth.members[w] for w in of_clients]
 
 
-def _asked_about(finished: FinishedRun, transcript: PartyTranscript) -> list[int]:
-    """At most `MOST_CLIENTS` of the clients that took part. The one that may be curious is none where others did."""
-    took_part = {c for r in finished.run.rounds if r.index in transcript.victims for c in r.participants}
-    clients = sorted(took_part - {transcript.threat.client} or took_part)
-    order = torch.randperm(len(clients), generator=Rng(finished.spec.root).child("asked about").torch())
-    return sorted(clients[i] for i in order[:MOST_CLIENTS].tolist())
-
-
-def _readings_of(
-    finished: FinishedRun, transcript: PartyTranscript, clients: Sequence[int]
-) -> list[Reading] | NotApplicable:
-    """The readings of these clients' uploads in the rounds that are attacked, each observation once."""
-    observations: dict[str, dict[tuple[int, tuple[int, ...]], Observation]] = {}
-    why = NotApplicable("no client took part in a round that is attacked")
-    for client in clients:
-        rounds = tuple(replace(r, victim=client) if client in r.participants else r for r in finished.run.rounds)
-        victims = [r.index for r in rounds if client in r.participants and r.index in transcript.victims]
-        seen = cut(rounds, transcript.threat, finished.problem.data_of(transcript.threat))
-        of_client = replace(finished, run=replace(finished.run, rounds=rounds))
-        readings = of_client.readings(transcript.threat, seen, victims)
-        if isinstance(readings, NotApplicable):
-            why = readings
-            continue
-        for reading in readings:
-            known = observations.setdefault(reading.name, {})
-            for o in reading.observations:
-                known.setdefault((o.round, o.clients), o)
-    if not observations:
-        return why
-    return [Reading(name, tuple(known[key] for key in sorted(known))) for name, known in observations.items()]
-
-
 def _draw_question(
     finished: FinishedRun, threat: Threat, clients: Sequence[int], attack: Inference
 ) -> tuple[Candidates, Answers]:
@@ -188,8 +153,7 @@ def _draw_question(
     held = {}
     for client in clients:
         shard = of_others(problem, threat, client)
-        order = torch.randperm(len(shard), generator=rng.child("samples", client).torch())[:MOST_SAMPLES]
-        some = shard[order.to(shard.device)]
+        some = some_of(shard, client, rng)
         held[client] = problem.inputs(some), problem.y[some]
     questions = draw_questions(problem, held, strangers, [((c,), held[c]) for c in clients], rng)
     x, y = (torch.cat([getattr(q.candidates, part) for q in questions]) for part in ("x", "y"))

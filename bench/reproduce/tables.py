@@ -31,6 +31,7 @@ TABLES = {
     "inference/epsilon": "fedarena.reproduce.inference.epsilon",
     "inference/rules": "fedarena.reproduce.inference.rules",
     "inference/spotlight": "fedarena.reproduce.inference.spotlight",
+    "inference/membership-rounds": "fedarena.reproduce.inference.membership_rounds",
     "inversion/defenses": "fedarena.reproduce.inference.inversion_defenses",
     "inversion/phases": "fedarena.reproduce.inference.inversion_phases",
     "inversion/images": "fedarena.reproduce.inference.inversion_images",

@@ -39,6 +39,7 @@ PARTS = {
         inference.GradientEstimate,
         inference.Portraits,
         inference.PropertyScores,
+        inference.Sources,
         NotApplicable,
     )
 }

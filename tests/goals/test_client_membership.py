@@ -20,6 +20,7 @@ from fedarena.core.threat import Form, Party, Threat
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals import client_membership as goal
+from fedarena.goals.asked_clients import MOST_CLIENTS, MOST_SAMPLES
 from fedarena.goals.challenge import Challenge, NoChallenge
 from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord
 from fedarena.problem.problem import Problem, build
@@ -121,9 +122,9 @@ def test_the_question_does_not_depend_on_the_party() -> None:
 
 def test_at_most_ten_clients_are_asked_about_with_twenty_samples_each() -> None:
     truth = challenge(problem=spec(clients=13, samples=60, rounds=3)).answers
-    assert len(truth.clients.unique()) == goal.MOST_CLIENTS
+    assert len(truth.clients.unique()) == MOST_CLIENTS
     counts = truth.clients[truth.members].bincount()
-    assert int(counts.max()) <= goal.MOST_SAMPLES
+    assert int(counts.max()) <= MOST_SAMPLES
 
 
 def test_a_client_alone_is_asked_about_itself() -> None:

@@ -23,7 +23,7 @@ from fedarena.runs.engine import run_groups
 from fedarena.runs.trial import attack, prepare_together, shared
 
 ATTACKS = ("dlg", "idlg", "inverting-gradients", "analytic", "last-layer-label", "joint-membership")
-ATTACKS += ("marginal-membership", "property-inference", "fedmia", "upload-regression")
+ATTACKS += ("marginal-membership", "property-inference", "fedmia", "upload-regression", "source-inference")
 SMALL = {"property-inference": {"rounds": "8", "round_batches": "2"}}
 
 

@@ -73,6 +73,7 @@ SHORT: Mapping[str, Settings] = {
     "trap-weights": {"attack": {"victims": "3"}, "training": {"rounds": "31"}},
     "fedmia": FEW,
     "upload-regression": FEW,
+    "source-inference": FEW,
 }
 """Attack → options and schedule in place of the usual ones, so that no pairing takes more than a minute or so."""
 

@@ -320,6 +320,13 @@ OUTCOMES: dict[str, dict[str, float]] = {
     "membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
     "training-membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
     "client-membership": {"auc": 0.55, "advantage": 0.1, "auc_low": 0.45, "auc_high": 0.65},
+    "source": {
+        "source_accuracy": 0.5,
+        "source_accuracy_low": 0.4,
+        "source_accuracy_high": 0.6,
+        "prior_source_accuracy": 0.25,
+        "class_source_accuracy": 0.3,
+    },
     "property": {"auc": 0.85, "advantage": 0.7, "auc_low": 0.75, "auc_high": 0.95},
     "labels": {"label_accuracy": 0.5, "label_accuracy_low": 0.25, "label_accuracy_high": 0.75},
     "extraction": MODEL,
