@@ -124,7 +124,13 @@ def attack_reads(method: Method) -> None:
 def with_what_others_sent(view: View, other: View) -> View:
     """The view with all that was seen in another federation, and its own candidates, samples and simulators."""
     seen = tuple(
-        replace(mine, target=theirs.target, estimate=theirs.estimate, output_gradient=theirs.output_gradient)
+        replace(
+            mine,
+            target=theirs.target,
+            estimate=theirs.estimate,
+            output_gradient=theirs.output_gradient,
+            left=theirs.left,
+        )
         for mine, theirs in zip(view.observations, other.observations, strict=False)
     )
     return replace(view, observations=seen, disclosures=other.disclosures, model=other.model)
