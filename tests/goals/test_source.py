@@ -64,7 +64,7 @@ def reason(defense: str, party: Party, problem: ProblemSpec | None = None) -> st
 # -- who is asked about ---------------------------------------------------------------------------------
 
 
-def test_as_many_samples_of_each_client_are_asked_about_and_each_is_its_alone() -> None:
+def test_as_many_samples_are_asked_about_of_each_client() -> None:
     made, problem = challenge(), build(spec(), 0)
     candidates, holders = made.view.candidates, made.answers
     assert candidates is not None
