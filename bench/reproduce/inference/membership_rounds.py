@@ -1,7 +1,7 @@
 """Membership by all rounds of a training: FedMIA, its five baselines, a regression, and LiRA on the released model.
 
-Zhu et al. 2025 find FedMIA far above its baselines at a false positive rate of 0.1 %, on AlexNet and ResNet18 with
-CIFAR-100, ten clients and 300 rounds. Here eleven clients hold 100 images of Fashion-MNIST each and train small
+Zhu et al. 2025 report FedMIA above its baselines at low false positive rates, on AlexNet and ResNet18 with CIFAR-100,
+ten clients and 300 rounds. Here eleven clients hold 100 images of Fashion-MNIST each and train small
 networks by one local epoch a round, so that the networks fit their few samples. The numbers of the paper cannot be
 compared. The order can be: whether statistics against other clients find more members than those of one client alone,
 and whether many rounds tell more than one.
