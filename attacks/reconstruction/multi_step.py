@@ -26,7 +26,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.multi_step import Options
 from fedarena.attacks.reconstruction.helpers.local_epochs import EveryVisit, every_visit
-from fedarena.attacks.reconstruction.helpers.matching import Coordinates
+from fedarena.attacks.reconstruction.helpers.matching import Parametrised
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
 from fedarena.contracts.inference import Progress, Reconstruction
 from fedarena.contracts.observation import Observation
@@ -44,7 +44,7 @@ class MultiStep(InvertingGradients):
     name = "multi-step"
 
     def reconstruct(
-        self, view: View, seen: Observation, coordinates: Coordinates | None, rng: Rng, progress: Progress
+        self, view: View, seen: Observation, coordinates: Parametrised | None, rng: Rng, progress: Progress
     ) -> Reconstruction:
         visits = every_visit(seen)
         if visits is None:
