@@ -18,6 +18,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+RATIO = 4
+"""Units of a block's MLP for each number of the width, as usual."""
+
 Dense = Callable[[int, int], nn.Module]
 """(d_in, d_out) → a module that maps [..., d_in] to [..., d_out], such as `nn.Linear`."""
 

@@ -21,7 +21,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.models.architecture import Architecture, zeroed
-from fedarena.models.attention import Block, Dense, Positions, layer_norm
+from fedarena.models.attention import RATIO, Block, Dense, Positions, layer_norm
 from fedarena.models.cards.transformer import Options
 
 
@@ -126,9 +126,11 @@ class Transformer(Architecture):
     def _block(self, i: int) -> Block:
         o = self.options
         if not o.lora:
-            return Block(o.width, o.heads, 4 * o.width, o.causal)
+            return Block(o.width, heads=o.heads, hidden=RATIO * o.width, causal=o.causal)
         frozen = _frozen(constants("block", i))
-        return Block(o.width, o.heads, 4 * o.width, o.causal, projection=_adapted(frozen, o.lora), dense=frozen)
+        adapted = _adapted(frozen, o.lora)
+        hidden = RATIO * o.width
+        return Block(o.width, heads=o.heads, hidden=hidden, causal=o.causal, projection=adapted, dense=frozen)
 
     def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
         """As inherited, but every B is 0."""

@@ -14,12 +14,9 @@ from torch import Tensor, nn
 
 from fedarena.core.errors import UserError
 from fedarena.models.architecture import Architecture, blank, image_shape
-from fedarena.models.attention import Block, Positions, layer_norm
+from fedarena.models.attention import RATIO, Block, Positions, layer_norm
 from fedarena.models.cards.vit import Options
 from fedarena.models.preprocess import head
-
-RATIO = 4
-"""Units of a block's MLP for each number of the width."""
 
 SMALL = 16
 """Pixels a side below which patches have 2 pixels a side by themselves, and else 4."""
