@@ -50,8 +50,8 @@ CARD = Card(
         ("eavesdropper knows", "both wires, which is all that the server knows"),
         (
             "forms",
-            "in paper form what an attack finds is its guess; in adaptive form each image found is taken back through "
-            "all policies and signs, and the one is kept that explains it best and stays in [0, 1]",
+            "In paper form what an attack finds is its guess. In adaptive form each image found is taken back through "
+            "all policies and signs. The one is kept that explains it best and stays in [0, 1].",
         ),
         ("judged by", "the original samples in both forms"),
     ),
