@@ -48,8 +48,7 @@ class Attention(nn.Module):
         q, k, v = (self._split(layer(x)) for layer in (self.q, self.k, self.v))
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         if self.causal:
-            n = x.shape[-2]
-            later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
+            later = torch.ones_like(scores, dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -torch.inf)
         out: Tensor = self.o((scores.softmax(-1) @ v).transpose(-2, -3).flatten(-2))
         return out
@@ -105,10 +104,13 @@ class Positions(nn.Module):
     The dense layer has the weight Pᵀ [d, n] and no bias.
     """
 
+    codes: Tensor
+
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
         self.table = nn.Linear(length, width, bias=False)
+        self.register_buffer("codes", torch.eye(length), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = x + self.table(torch.eye(x.shape[-2], dtype=x.dtype, device=x.device))
+        out: Tensor = x + self.table(self.codes.to(x))
         return out
