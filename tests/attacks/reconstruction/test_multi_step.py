@@ -172,7 +172,14 @@ def test_shuffled_copies_are_averaged_to_the_samples() -> None:
 
 def guess(kind: Callable[[InvertingOptions], Inference], seen: Observation, iterations: int) -> Guess:
     options = Options if kind is MultiStep else InvertingOptions
-    view = View(Threat("server", "adaptive"), "upload", (1, 8, 8), CLASSES, (seen,), output_layer="out")
+    view = View(
+        Threat("server", "adaptive"),
+        reading="upload",
+        input_shape=(1, 8, 8),
+        n_classes=CLASSES,
+        observations=(seen,),
+        output_layer="out",
+    )
     found = kind(options(iterations=iterations, labels="given"))(view, Rng(0))
     assert not isinstance(found, NotApplicable), found.reason
     return found  # type: ignore[return-value]
