@@ -46,7 +46,7 @@ CARD = Card(
         "takes the magnification back for the search.",
         "One sample of each attacked upload or sum is read. The guess for the others is grey.",
     ),
-    check="one sample of a batch of 16 stands alone and comes back from convolutional networks, "
+    check="one sample stands alone in most rounds of convolutional networks, and one of 16 comes back from lenet-dlg, "
     "tests/attacks/reconstruction/test_fishing.py",
     facts=(
         ("reads", "what clients answer to a model whose output layer it has set"),
