@@ -33,7 +33,7 @@ CARD = Card(
         "Where the equations of a layer leave directions open, the attack does not apply and says how many. The paper "
         "goes on with the solution of least norm.",
     ),
-    check="CNN6 on CIFAR-10: 49.01 dB for one image in breaching's notebook, above 100 dB for images of lenet-dlg "
+    check="CNN6 on CIFAR-10: 49.01 dB for one image in breaching's notebook, above 95 dB for digits and lenet-dlg "
     "here, tests/attacks/reconstruction/test_r_gap.py",
     facts=(
         ("reads", "the plain gradient of a single sample, and the model that it was computed at"),
