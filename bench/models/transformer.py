@@ -12,6 +12,7 @@ sent. A is drawn and B begins at 0, so that ∂L/∂A is 0 in the first round.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -125,12 +126,11 @@ class Transformer(Architecture):
 
     def _block(self, i: int) -> Block:
         o = self.options
+        block = partial(Block, width=o.width, heads=o.heads, hidden=RATIO * o.width, causal=o.causal)
         if not o.lora:
-            return Block(o.width, heads=o.heads, hidden=RATIO * o.width, causal=o.causal)
+            return block()
         frozen = _frozen(constants("block", i))
-        adapted = _adapted(frozen, o.lora)
-        hidden = RATIO * o.width
-        return Block(o.width, heads=o.heads, hidden=hidden, causal=o.causal, projection=adapted, dense=frozen)
+        return block(projection=_adapted(frozen, o.lora), dense=frozen)
 
     def init(self, module: nn.Module, generator: torch.Generator) -> Tensors:
         """As inherited, but every B is 0."""
