@@ -17,6 +17,7 @@ CARDS = {
     "pruning": "fedarena.defenses.pruning.card:CARD",
     "qsgd": "fedarena.defenses.qsgd.card:CARD",
     "sign-dp": "fedarena.defenses.sign_dp.card:CARD",
+    "sign-sgd": "fedarena.defenses.sign_sgd.card:CARD",
     "soteria": "fedarena.defenses.soteria.card:CARD",
     "two-stage": "fedarena.defenses.two_stage.card:CARD",
     "two-stage-hardened": "fedarena.defenses.two_stage.hardened_card:CARD",

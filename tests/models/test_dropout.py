@@ -187,7 +187,7 @@ def test_protocols_without_plain_steps_refuse_dropout_in_one_line() -> None:
     p = problem(loss="mse", batch_size=20)
     for name in registry.registries()["defense"].names():
         card = registry.find("defense", name)
-        if name in ("ats", "dp-fedavg", "fedavg", "fetchsgd", "gradient-noise", "pruning", "qsgd"):
+        if name in ("ats", "dp-fedavg", "fedavg", "fetchsgd", "gradient-noise", "pruning", "qsgd", "sign-sgd"):
             card.load()(card.parse({}), p.task)
             continue
         if name == "precode":  # it asks for a bottleneck
