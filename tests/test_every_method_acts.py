@@ -328,12 +328,7 @@ OF_SINGLE_SAMPLES = ("affine-model", "chosen-features")
 def test_a_malicious_server_reads_an_undefended_upload(name: str) -> None:
     """Of batches of four, or of single samples. `fishing` reads one of each batch. What the crafted model adds, and
     what is sent besides or to a masked protocol, is in their own tests."""
-    """Of batches of four; of single samples with `affine-model`, and with `fishing`, which reads one of each batch.
-
-    What the crafted model adds is in their own tests."""
     problem = attacked("mlp", rounds=40, batch_size=1 if name == "fishing" else 4)
-    """Of batches of four or single samples. What is sent besides, or to a masked protocol, is in their own tests."""
-    problem = attacked("mlp", rounds=40, batch_size=4)
     if name in OF_SINGLE_SAMPLES:  # plays the protocol on every pixel, which takes as long as the network is wide
         narrow = registry.find("model", "mlp").parse({"widths": "32"})
         problem = replace(attacked("mlp", rounds=40, batch_size=1), model_options=narrow)

@@ -107,7 +107,7 @@ GEIPING = ("run", "--defense=fedavg", "--attack=inverting-gradients")
 
 BAD = {
     "unknown defense": (("run", "--defense=dbcll", "--attack=dlg"), "unknown defense 'dbcll'; did you mean dbcl"),
-    "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg or idlg?"),
+    "unknown attack": (("run", "--defense=dbcl", "--attack=dgl"), "unknown attack 'dgl'; did you mean dlg or "),
     "a method by another name": (
         ("run", "--defense=dbcl", "--attack=lira"),
         "'lira'; did you mean membership-inference?",
