@@ -140,7 +140,10 @@ def tensors_of(seen: Seen, r: Round) -> dict[str, Tensor]:
         found |= {} if seen.wire is None else {f"message/{client}/vector": seen.wire[i]}
     found |= {f"upload/0/{name}": t for name, t in (seen.own_up or {}).items()}
     own = seen.own_batch
-    return found | ({} if own is None else {"batch/0/x": own.x, "batch/0/y": own.y})
+    if own is None:
+        return found
+    masks = {f"mask/0/{name}": t for name, t in own.masks.items()}
+    return found | masks | {"batch/0/x": own.x, "batch/0/y": own.y}
 
 
 @pytest.mark.parametrize("party", PARTIES)
