@@ -63,6 +63,8 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         for server in SERVERS:
             values = {k: [r[name] for r in measured if (r["server"], r["K"]) == (server, k)] for k in DIRECTIONS}
             known = {k: some for k, some in values.items() if some}
+            if not known:
+                continue
             middle = [(min(some) + max(some)) / 2 for some in known.values()]
             half = [(max(some) - min(some)) / 2 for some in known.values()]
             places = [float(DIRECTIONS.index(k)) for k in known]
