@@ -48,7 +48,7 @@ class Attention(nn.Module):
         q, k, v = (self._split(layer(x)) for layer in (self.q, self.k, self.v))
         scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
         if self.causal:
-            later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            later = scores.new_ones(scores.shape[-2:], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(later, -torch.inf)
         out: Tensor = self.o((scores.softmax(-1) @ v).transpose(-2, -3).flatten(-2))
         return out
@@ -114,3 +114,16 @@ class Positions(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         out: Tensor = x + self.table(self.codes.to(x))
         return out
+
+
+class FixedPositions(nn.Module):
+    """x [..., n, d] → x + P, P [n, d] a constant that all parties know."""
+
+    table: Tensor
+
+    def __init__(self, table: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("table", table)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table

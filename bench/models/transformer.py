@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 import torch
 import torch.nn.functional as F
@@ -22,7 +23,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.models.architecture import Architecture, zeroed
-from fedarena.models.attention import RATIO, Block, Dense, Positions, layer_norm
+from fedarena.models.attention import RATIO, Block, Dense, FixedPositions, Positions, layer_norm
 from fedarena.models.cards.transformer import Options
 
 
@@ -35,8 +36,8 @@ class Frozen(nn.Module):
     def __init__(self, d_in: int, d_out: int, rng: Rng, bias: bool = True) -> None:
         super().__init__()
         generator, bound = rng.torch(), d_in**-0.5
-        self.register_buffer("weight", torch.empty(d_out, d_in).uniform_(-bound, bound, generator=generator))
-        self.register_buffer("bias", torch.empty(d_out).uniform_(-bound, bound, generator=generator) if bias else None)
+        self.register_buffer("weight", uniform((d_out, d_in), bound, generator))
+        self.register_buffer("bias", uniform((d_out,), bound, generator) if bias else None)
 
     def forward(self, z: Tensor) -> Tensor:
         return F.linear(z, self.weight, self.bias)
@@ -58,20 +59,6 @@ class LowRank(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         out: Tensor = self.frozen(z) + self.b(self.a(z))
         return out
-
-
-class FrozenPositions(nn.Module):
-    """x [..., n, d] → x + P with constant P."""
-
-    table: Tensor
-
-    def __init__(self, length: int, width: int, rng: Rng) -> None:
-        super().__init__()
-        bound = length**-0.5
-        self.register_buffer("table", torch.empty(length, width).uniform_(-bound, bound, generator=rng.torch()))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.table
 
 
 class TextClassifier(nn.Module):
@@ -119,7 +106,7 @@ class Transformer(Architecture):
                 embedding: nn.Module = nn.Linear(words, o.width, bias=False)
                 return TextClassifier(embedding, Positions(length, o.width), blocks, o.width, n_classes)
             embedding = Frozen(words, o.width, constants("embedding"), bias=False)
-            positions = FrozenPositions(length, o.width, constants("positions"))
+            positions = FixedPositions(uniform((length, o.width), length**-0.5, constants("positions").torch()))
             return TextClassifier(embedding, positions, blocks, o.width, n_classes)
 
         return zeroed(make)
@@ -144,9 +131,14 @@ def constants(*path: str | int) -> Rng:
     return Rng(0).child("transformer", "frozen", *path)
 
 
+def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
+    """U(±bound)."""
+    return torch.empty(shape).uniform_(-bound, bound, generator=generator)
+
+
 def _frozen(rng: Rng) -> Callable[[int, int], Frozen]:
     """Makes one frozen layer after the other, each with a stream of its own."""
-    made = iter(range(2**31))
+    made = count()
     return lambda d_in, d_out: Frozen(d_in, d_out, rng.child(next(made)))
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fedarena.core.errors import UserError
 from fedarena.models.architecture import Architecture, blank, image_shape
-from fedarena.models.attention import RATIO, Block, Positions, layer_norm
+from fedarena.models.attention import RATIO, Block, FixedPositions, Positions, layer_norm
 from fedarena.models.cards.vit import Options
 from fedarena.models.preprocess import head
 
@@ -35,15 +35,11 @@ class Patches(nn.Module):
         return patches
 
 
-class Sines(nn.Module):
-    """x [..., P, d] → x + e: e_p holds sin(p/10000^(2i/d)) at 2i and the cosine at 2i + 1 (Vaswani et al. 2017)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        length, width = x.shape[-2:]
-        place = torch.arange(length, dtype=x.dtype, device=x.device)
-        at = torch.arange(width, device=x.device)
-        angle = place[:, None] / 10_000 ** (2 * (at // 2) / width).to(x)
-        return x + torch.where(at % 2 == 0, angle.sin(), angle.cos())
+def sines(length: int, width: int) -> Tensor:
+    """e [P, d]: e_p holds sin(p/10000^(2i/d)) at 2i and the cosine at 2i + 1 (Vaswani et al. 2017)."""
+    at = torch.arange(width)
+    angle = torch.arange(length)[:, None] / 10_000 ** (2 * (at // 2) / width)
+    return torch.where(at % 2 == 0, angle.sin(), angle.cos())
 
 
 class MeanToken(nn.Module):
@@ -74,7 +70,8 @@ class ViT(Architecture):
         def make() -> nn.Sequential:
             layers: OrderedDict[str, nn.Module] = OrderedDict(front)
             layers["patches"], layers["embed"] = Patches(side), nn.Linear(channels * side**2, o.width)
-            layers["positions"] = Positions(length, o.width) if o.positions == "trained" else Sines()
+            trained = o.positions == "trained"
+            layers["positions"] = Positions(length, o.width) if trained else FixedPositions(sines(length, o.width))
             for i in range(1, o.layers + 1):
                 layers[f"block{i}"] = Block(o.width, heads=o.heads, hidden=RATIO * o.width, causal=False)
             layers["norm"], layers["pool"] = layer_norm(o.width), MeanToken()

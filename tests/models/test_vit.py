@@ -15,8 +15,9 @@ from fedarena.core.errors import UserError
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
+from fedarena.models.attention import FixedPositions
 from fedarena.models.cards.vit import CARD, Options
-from fedarena.models.vit import Patches, Sines, ViT
+from fedarena.models.vit import Patches, ViT, sines
 
 
 def made(shape: tuple[int, ...] = (3, 12, 8), **options: Any) -> tuple[nn.Module, Tensors]:
@@ -62,7 +63,7 @@ def test_the_model_agrees_with_pytorchs_own_layers() -> None:
 
 
 def test_fixed_positions_are_sines_and_cosines() -> None:
-    e = Sines()(torch.zeros(1, 7, 6))[0]
+    e = FixedPositions(sines(7, 6))(torch.zeros(1, 7, 6))[0]
     for place in range(7):
         for i in range(3):
             angle = place / 10_000 ** (2 * i / 6)
