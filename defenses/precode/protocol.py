@@ -30,7 +30,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.models.bottleneck import BOTTLENECK, DECODER, ENCODER, moments
+from fedarena.models.bottleneck import BOTTLENECK, DECODER, ENCODER, Bottleneck, moments
 from fedarena.problem.task import Batch, Task
 
 CODE, BEFORE = "code", "before the bottleneck"
@@ -103,5 +103,5 @@ class AtCode:
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
         mean, std = moments(self.defense.task.entering(BOTTLENECK, self.down, x))
-        noise = {f"{BOTTLENECK}.noise": ((self.code - mean) / std)[None]}
+        noise = {f"{BOTTLENECK}.{Bottleneck.drawn}": ((self.code - mean) / std)[None]}
         return self.defense.client(self.down, Batch(x[None], y[None], noise), {}, {})[0]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
+from fedarena.defenses.dp_rsa.signs import sign_bytes
 from fedarena.defenses.fedavg.changed_upload import ChangedUpload
 from fedarena.problem.task import Batch
 
@@ -28,7 +29,8 @@ class SignSGD(ChangedUpload):
         return {name: scaled_signs(t) for name, t in up.items()}
 
     def sent_bytes(self, ups: Tensors) -> int:
-        return len(next(iter(ups.values()))) * (-(-self.entries // 8) + LENGTH_BYTES * len(ups))
+        clients = len(next(iter(ups.values())))
+        return sign_bytes(clients, self.entries) + clients * LENGTH_BYTES * len(ups)
 
 
 def scaled_signs(t: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from fedarena.contracts.active_inference import Opportunity
 from fedarena.core.tensors import Tensors
@@ -27,13 +26,7 @@ def dense_start(task: Task) -> tuple[str, str] | NotApplicable:
 @torch.no_grad()
 def inputs_of(task: Task, params: Tensors, layer: str, x: Tensor) -> Tensor:
     """What enters a layer [n, d] for samples x [n, *input_shape], normalised as the model does it."""
-    entering: list[Tensor] = []
-    hook = task.model.get_submodule(layer).register_forward_hook(lambda module, given, out: entering.append(given[0]))
-    try:
-        functional_call(task.model, dict(params), (x.to(next(iter(params.values()))),))
-    finally:
-        hook.remove()
-    return entering[0].flatten(1)
+    return task.entering(layer, params, x.to(next(iter(params.values())))).flatten(1)
 
 
 def own_inputs(opportunity: Opportunity, layer: str) -> Tensor:
