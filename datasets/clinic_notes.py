@@ -26,20 +26,8 @@ FIRST = (
 )
 LAST = (
     *("lopez", "smith", "khan", "mueller", "rossi", "novak", "jensen", "silva", "dubois", "kim", "okafor", "murphy"),
-    *(
-        "tanaka",
-        "petrov",
-        "garcia",
-        "hansen",
-        "weber",
-        "costa",
-        "singh",
-        "keller",
-        "moreau",
-        "larsen",
-        "vogel",
-        "reyes",
-    ),
+    *("tanaka", "petrov", "garcia", "hansen", "weber", "costa", "singh", "keller"),
+    *("moreau", "larsen", "vogel", "reyes"),
 )
 AGES = tuple(str(age) for age in range(18, 90))
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

@@ -35,7 +35,7 @@ CARD = Card(
         *SPEC.facts(),
         (
             "copies",
-            "LIBSVM's, which torchvision and so `bench data fetch usps` download, is smoothed. It is the file whose "
+            "LIBSVM's, which torchvision and `bench data fetch usps` download, is smoothed. It is the file whose "
             "checksum is known here, blurred by a Gaussian of 0.75 pixels, zeros outside. The two were compared in "
             "112 pixels of 3 test images, and in mean and deviation of the training set. Models train to other "
             "accuracies on it. The option blur of mlp-two-stage and cnn-two-stage turns the unsmoothed pixels into the "
