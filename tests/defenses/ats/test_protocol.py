@@ -22,6 +22,7 @@ from fedarena.defenses.ats.protocol import ATS, VARIANT
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
+from fedarena.models.drawn import draw_masks
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Task
@@ -50,6 +51,16 @@ def test_an_upload_is_that_of_samples_transformed_one_by_one(schedule: dict[str,
         torch.testing.assert_close(flatten(defense.client(p.init, batch, {}, noise)[0]), flatten(wanted))
         unknown, _ = defense.client(p.init, batch, {}, {})
         assert torch.equal(flatten(unknown), flatten(plain.client(p.init, batch, {}, {})[0]))
+
+
+def test_models_that_draw_are_taken() -> None:
+    model = registry.find("model", "mlp").parse({"widths": "16", "bottleneck": "4"})
+    p = build(attacked("mlp", model, batch_size=3), 0)
+    defense, plain, drawn = ATS(Options(), p.task), FedAvg(None, p.task), draw_masks(p.task.model, (1, 3), Rng(1))
+    batch, noise = replace(p.batch(0, Rng(0)), masks=drawn), defense.draw(Rng(5))
+    changed = defense.policies.apply(batch.x[0], noise[VARIANT][:3])[None]
+    wanted, _ = plain.client(p.init, replace(batch, x=changed), {}, {})
+    assert torch.equal(flatten(defense.client(p.init, batch, {}, noise)[0]), flatten(wanted))
 
 
 def test_policies_and_signs_are_drawn_evenly() -> None:
