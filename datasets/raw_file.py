@@ -9,10 +9,11 @@ from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
+from urllib.error import HTTPError
 
 TRIES = 4
 CHUNK = 1 << 16
-PARTIAL_CONTENT = 206
+PARTIAL_CONTENT, RANGE_REFUSED = 206, 416
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def _complete(raw: RawFile, path: Path) -> None:
         except (OSError, HTTPException) as error:
             if not left:
                 raise OSError(f"{raw.url}: {error}") from error
+            if isinstance(error, HTTPError) and error.code == RANGE_REFUSED:
+                path.write_bytes(b"")
 
 
 def _go_on(raw: RawFile, path: Path) -> None:

@@ -36,6 +36,12 @@ def test_a_server_that_cannot_go_on_sends_all_again(web: Web, tmp_path: Path) ->
     assert download(of(web), tmp_path).read_bytes() == CONTENT
 
 
+def test_a_server_that_refuses_to_go_on_is_asked_for_all_again(web: Web, tmp_path: Path) -> None:
+    web.breaks, web.refuses = [100_000], True
+    assert download(of(web), tmp_path).read_bytes() == CONTENT
+    assert web.ranges == ["", "bytes=100000-", ""]
+
+
 def test_a_connection_that_always_breaks_leaves_nothing(web: Web, tmp_path: Path) -> None:
     web.breaks = [10] * TRIES
     with pytest.raises(OSError, match=r"raw\.gz: the connection broke after 40 of 256000 bytes"):

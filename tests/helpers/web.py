@@ -28,7 +28,7 @@ class Web:
         moved: addresses to which it sends on, by name.
         breaks: bytes after which the next answers end too early, one for each answer.
         ranges: the ranges that were asked for, in order; "" for a whole file.
-        resumes: whether it goes on within a file.
+        resumes: whether it goes on within a file. refuses: whether it answers 416 if asked to.
     """
 
     port: int = 0
@@ -37,6 +37,7 @@ class Web:
     breaks: list[int] = field(default_factory=list)
     ranges: list[str] = field(default_factory=list)
     resumes: bool = True
+    refuses: bool = False
 
     def url(self, name: str) -> str:
         """The address of a file."""
@@ -74,6 +75,9 @@ def _handler(web: Web) -> type[BaseHTTPRequestHandler]:
                 return
             asked = self.headers.get("Range", "")
             web.ranges.append(asked)
+            if asked and web.refuses:
+                self.send_error(416)
+                return
             start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and web.resumes else 0
             content = web.files[name][start:]
             self.send_response(206 if start else 200)
