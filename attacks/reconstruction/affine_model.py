@@ -33,11 +33,11 @@ from fedarena.attacks.reconstruction.helpers.affine_play import Play, plays_of
 from fedarena.attacks.reconstruction.helpers.best_draw import best_message
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine
 from fedarena.attacks.reconstruction.helpers.first_layers import undecided
-from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
+from fedarena.attacks.reconstruction.helpers.image_distribution import ImageDistribution, LeastNorm, prior_of
 from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
 from fedarena.contracts.inference import Guess, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation
-from fedarena.contracts.view import View
+from fedarena.contracts.view import Population, View
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -74,7 +74,11 @@ class AffineModel(ActiveInference):
 
     def message(self, opportunity: Opportunity, params: Tensors, rng: Rng) -> Message | NotApplicable:
         """A broadcast of that model, or why none serves."""
-        return best_message(opportunity, params, self.options.draws, rng)
+        return best_message(opportunity, params, self.options.draws, self.samples(opportunity.population), rng)
+
+    def samples(self, population: Population | None) -> Tensor | None:
+        """The attacker's own samples [m, *input_shape] that make its prior, if it has one."""
+        return population.x if population is not None and self.options.prior == "population" else None
 
     def crafted(self, opportunity: Opportunity, rng: Rng) -> Tensors | NotApplicable:
         """The model that is sent."""
@@ -91,11 +95,7 @@ class AffineModel(ActiveInference):
         return undecided(task, params, task.output_bias)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        prior: ImageDistribution = LeastNorm()
-        start = torch.full((torch.Size(view.input_shape).numel(),), 0.5, dtype=torch.float64)
-        if view.population is not None:
-            prior = GaussianImages.of(view.population.x.flatten(1))
-            start = prior.mean
+        prior, start = prior_of(self.samples(view.population), torch.Size(view.input_shape).numel())
         if why := {self.unreadable(seen) for seen in view.observations} - {""}:
             return NotApplicable("; ".join(sorted(why)))
         guesses: Guess = []

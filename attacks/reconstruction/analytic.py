@@ -30,7 +30,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.analytic import Options
 from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, strongest
-from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
+from fedarena.attacks.reconstruction.helpers.image_distribution import ImageDistribution, prior_of
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
 from fedarena.attacks.reconstruction.helpers.output_labels import output_labels, shown
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
@@ -101,9 +101,8 @@ class Analytic(Inference):
         return layer if isinstance(layer, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        distribution: ImageDistribution = LeastNorm()
-        if view.population is not None:
-            distribution = GaussianImages.of(view.population.x.flatten(1))
+        own = None if view.population is None else view.population.x
+        distribution, _ = prior_of(own, torch.Size(view.input_shape).numel())
 
         def read(seen: Observation, i: int) -> Reconstruction | str:
             return self.reconstruct(view, seen, distribution, rng.child("analytic", i))

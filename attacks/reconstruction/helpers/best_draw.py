@@ -10,9 +10,10 @@ read, and sends the message that leaves least of its samples' variance C open:
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from fedarena.attacks.reconstruction.helpers.affine_play import plays_of
-from fedarena.attacks.reconstruction.helpers.image_distribution import GaussianImages, ImageDistribution, LeastNorm
+from fedarena.attacks.reconstruction.helpers.image_distribution import ImageDistribution, prior_of
 from fedarena.contracts.active_inference import Message, Opportunity
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.simulators import as_batch
@@ -26,34 +27,41 @@ PARTY = Threat("server", "adaptive")
 """Who reads what comes back."""
 
 
-def best_message(opportunity: Opportunity, params: Tensors, draws: int, rng: Rng) -> Message | NotApplicable:
-    """A broadcast of a model: the best of so many draws, or why there is no choice."""
+def best_message(
+    opportunity: Opportunity, params: Tensors, draws: int, own: Tensor | None, rng: Rng
+) -> Message | NotApplicable:
+    """A broadcast of a model: the best of so many draws, or why there is no choice.
+
+    Args:
+        own: samples [m, *input_shape] by which draws are judged; None: by the least norm.
+    """
     first = opportunity.message(params, rng.child("broadcast"))
     if draws == 1:
         return first
     more = [opportunity.message(params, rng.child("broadcast", i)) for i in range(1, draws)]
     if all(_same(message, first) for message in more):
         return NotApplicable("the protocol's server draws nothing for a broadcast, so that there is no draw to choose")
-    judged = [left_open(opportunity, message, rng.child("play")) for message in (first, *more)]
+    prior, start = prior_of(own, torch.Size(opportunity.protocol.task.input_shape).numel())
+    judged = [left_open(opportunity, message, prior, start, rng.child("play")) for message in (first, *more)]
     reasons = [value for value in judged if isinstance(value, NotApplicable)]
     if reasons:
         return reasons[0]
     return min(zip(judged, range(draws), (first, *more), strict=True), key=lambda one: one[:2])[2]
 
 
-def left_open(opportunity: Opportunity, message: Message, rng: Rng) -> float | NotApplicable:
-    """The share of the variance of samples that stays after what comes back of a message, mean over two labels."""
+def left_open(
+    opportunity: Opportunity, message: Message, prior: ImageDistribution, start: Tensor, rng: Rng
+) -> float | NotApplicable:
+    """The share of the variance of samples that stays after what comes back of a message, mean over two labels.
+
+    Args:
+        start: a sample [d], around which what comes back is taken as affine.
+    """
     seen = rehearsed(opportunity, message, rng)
     if isinstance(seen, NotApplicable):
         return seen
-    task, own = opportunity.protocol.task, opportunity.population
-    shape = task.input_shape
-    prior: ImageDistribution = LeastNorm()
-    start = torch.full((torch.Size(shape).numel(),), 0.5, dtype=torch.float64)
-    if own is not None:
-        prior = GaussianImages.of(own.x.flatten(1))
-        start = prior.mean
-    view = View(threat=PARTY, reading="", input_shape=shape, n_classes=task.n_classes, observations=(seen,))
+    task = opportunity.protocol.task
+    view = View(threat=PARTY, reading="", input_shape=task.input_shape, n_classes=task.n_classes, observations=(seen,))
     plays = plays_of(view, seen, start, rng.child("groups"))[:2]
     maps = [play.affine(start.to(play.group.device)) for play in plays]
     return sum(prior.left_open(near, variance) for _, near, variance in maps) / len(maps)

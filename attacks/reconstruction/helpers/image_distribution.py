@@ -128,6 +128,14 @@ class GaussianImages:
         return self.mean + self.covariance @ a.T @ weights
 
 
+def prior_of(x: Tensor | None, d: int) -> tuple[ImageDistribution, Tensor]:
+    """The prior by samples [n, *shape], and its mean [d]; without samples the least norm, and mid-grey."""
+    if x is None:
+        return LeastNorm(), torch.full((d,), 0.5, dtype=torch.float64)
+    gaussian = GaussianImages.of(x.flatten(1))
+    return gaussian, gaussian.mean
+
+
 def _standard(of: Affine) -> GaussianImages:
     """N(0, I) of as many pixels as a map takes."""
     d = len(of.c) if of.a is None else of.a.shape[1]

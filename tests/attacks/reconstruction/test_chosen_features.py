@@ -52,6 +52,14 @@ def test_only_the_output_layer_has_a_gradient() -> None:
     assert not one["fc1.weight"].any()
 
 
+def test_without_a_prior_less_of_a_digit_is_filled_in() -> None:
+    psnr = {}
+    for prior in ("none", "population"):
+        guess = malicious.answer("chosen-features", HELD, {**ONE, "prior": prior})
+        psnr[prior] = reconstruction_metrics(guess, HELD.answers)["psnr"]
+    assert psnr["none"] < psnr["population"] - 1
+
+
 def test_convolutions_are_no_result() -> None:
     assert "not dense" in malicious.reason("chosen-features", batch_size=1, model="lenet-dlg")
 
