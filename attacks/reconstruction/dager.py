@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.analytic import grey
+from fedarena.attacks.reconstruction.analytic import read_each
 from fedarena.attacks.reconstruction.cards.dager import Options
 from fedarena.attacks.reconstruction.helpers.attention_inputs import KnownModel, Span, known_model, span_of
 from fedarena.attacks.reconstruction.helpers.first_layers import inputs_of
@@ -61,17 +61,7 @@ class Dager(Inference):
         return known if isinstance(known, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        read: list[Reconstruction | str] = []
-        for i, seen in enumerate(view.observations):
-            result = self.reconstruct(view, seen)
-            read.append(result)
-            status = result if isinstance(result, str) else f"match {result.match:.1e}"
-            progress((i + 1) / len(view.observations), f"round {seen.round}: {status}")
-        reasons = [result for result in read if isinstance(result, str)]
-        if len(reasons) == len(read):
-            return NotApplicable("; ".join(dict.fromkeys(reasons)))
-        pairs = zip(view.observations, read, strict=True)
-        return [grey(view, seen) if isinstance(result, str) else result for seen, result in pairs]
+        return read_each(view, lambda seen, i: self.reconstruct(view, seen), progress)
 
     def reconstruct(self, view: View, seen: Observation) -> Reconstruction | str:
         """The texts behind one observation, or why they cannot be read."""
