@@ -72,8 +72,7 @@ class Fishing(ActiveInference):
         assert own is not None, "declared by `needs_population`"
         params, output = opportunity.state.params, task.layers[-1][0]
         weight, bias = params[f"{output}.weight"], params[f"{output}.bias"]
-        readers = opportunity.participants if opportunity.summed else (opportunity.victim,)
-        n = max(1, sum(images_behind(task, client) for client in readers))
+        n = max(1, sum(images_behind(task, client) for client in opportunity.readable))
         features = inputs_of(task, params, output, own.x)
         draws, wire = rng.child("draws").torch(), wire_of(opportunity, own.x[:PROBES])
         cut = best_cut(features, own.y, weight, n, self.options.variant, draws, wire)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fedarena.attacks.reconstruction.analytic import grey, matched_labels
+from fedarena.attacks.reconstruction.analytic import matched_labels, read_each
 from fedarena.attacks.reconstruction.cards.loki import Options
 from fedarena.attacks.reconstruction.helpers.first_layer import FirstLayer
 from fedarena.attacks.reconstruction.helpers.first_layers import inputs_of
@@ -63,7 +63,7 @@ class Loki(ActiveInference):
     def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
         task, params, own = opportunity.protocol.task, dict(opportunity.state.params), opportunity.population
         assert own is not None, "declared by `needs_population`"
-        readers = opportunity.participants if opportunity.summed else (opportunity.victim,)
+        readers = opportunity.readable
         blocks = blocks_of(task, params, len(readers), own.x[:SAMPLES])
         if isinstance(blocks, NotApplicable):
             return blocks
@@ -85,15 +85,7 @@ class Loki(ActiveInference):
         return Bait(messages, readers)
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        read = []
-        for i, seen in enumerate(view.observations):
-            read.append(self.reconstruct(view, seen))
-            progress((i + 1) / len(view.observations), f"round {seen.round}")
-        reasons = [result for result in read if isinstance(result, str)]
-        if len(reasons) == len(read):
-            return NotApplicable("; ".join(dict.fromkeys(reasons)))
-        pairs = zip(view.observations, read, strict=True)
-        return [grey(view, seen) if isinstance(one, str) else one for seen, one in pairs]
+        return read_each(view, lambda seen, i: self.reconstruct(view, seen), progress)
 
     def reconstruct(self, view: View, seen: Observation) -> Reconstruction | str:
         """The samples of the fullest bins of all blocks; or why nothing can be read."""

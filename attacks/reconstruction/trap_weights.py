@@ -36,7 +36,6 @@ class TrapWeights(CraftedModel):
         sizes = torch.randn(units, d, generator=generator).abs()
         positive = torch.rand(units, d, generator=generator).argsort(1) < d // 2
         rows = torch.where(positive, self.options.scale * sizes, -sizes).to(params[weight]) / d**0.5
-        readers = opportunity.participants if opportunity.summed else (opportunity.victim,)
-        share = min(HALF, 1 / max(1, sum(images_behind(task, client) for client in readers)))
+        share = min(HALF, 1 / max(1, sum(images_behind(task, client) for client in opportunity.readable)))
         measured = own_inputs(opportunity, first) @ rows.T
         return {**params, weight: rows, f"{first}.bias": -measured.quantile(1 - share, dim=0)}

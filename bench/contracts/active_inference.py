@@ -60,6 +60,11 @@ class Opportunity:
         """Whether the server sees the mean of the uploads alone."""
         return self.protocol.secure is not None
 
+    @property
+    def readable(self) -> tuple[int, ...]:
+        """The clients whose samples are behind what the server reads: all of a sum, and else the victim."""
+        return self.participants if self.summed else (self.victim,)
+
     def message(self, params: Tensors, rng: Rng) -> Message:
         """What an honest server would send if it had this model."""
         sent = self.protocol.broadcast(replace(self.state, params=params), rng)
@@ -94,8 +99,7 @@ class Bait:
     @classmethod
     def for_all(cls, message: Message, opportunity: Opportunity) -> Bait:
         """The same message for all. A sum is read as a whole, and else the victim's upload."""
-        everybody = opportunity.participants
-        return cls(dict.fromkeys(everybody, message), everybody if opportunity.summed else (opportunity.victim,))
+        return cls(dict.fromkeys(opportunity.participants, message), opportunity.readable)
 
 
 class ActiveInference(Inference):
