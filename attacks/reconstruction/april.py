@@ -124,7 +124,7 @@ def embedding(view: View, seen: Observation, probe: Tensor) -> Embedding | str:
     if isinstance(possible, str):
         return possible
     like = seen.target[possible[0].weight]
-    image, label = probe.to(like), torch.zeros(1, dtype=torch.int64 if view.n_classes else like.dtype).to(like.device)
+    image, label = probe.to(like), torch.zeros(1, dtype=torch.int64, device=like.device)
     played = without_gaps(seen.simulate)[0](image[None], targets(label, view.n_classes, like))
     if candidates(played, view.input_shape) != possible:
         return NO_POSITIONS

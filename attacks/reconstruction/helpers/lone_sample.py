@@ -68,19 +68,40 @@ class Direction:
     constant: float
     scores: Tensor
 
+
+@dataclass(frozen=True)
+class Ridge:
+    """Ridge regression on the same features for any sides.
+
+    Attributes:
+        mean, spread: of the features [d]. z: the standardised ones and a 1 [m, d + 1]. gram: z zᵀ. inverse: that of the
+            Gram matrix and the ridge, [m, m].
+    """
+
+    mean: Tensor
+    spread: Tensor
+    z: Tensor
+    gram: Tensor
+    inverse: Tensor
+
     @classmethod
-    def of(cls, features: Tensor, side: Tensor) -> Direction:
-        """Ridge regression of sides [m] on features [m, d]; scores are y − (y − ŷ)/(1 − H_ii)."""
+    def on(cls, features: Tensor) -> Ridge:
+        """On features [m, d]."""
         mean, spread = features.mean(0), features.std(0).clamp_min(1e-6)
         z = F.pad((features - mean) / spread, (0, 1), value=1.0)
         gram = z @ z.T
-        hat_of = torch.linalg.inv(gram + RIDGE * gram.diagonal().mean() * torch.eye(len(z)).to(z))
-        dual = hat_of @ side
-        hat = (gram * hat_of).sum(1)  # the diagonal of a product of symmetric matrices
-        scores = side - (side - gram @ dual) / (1 - hat).clamp_min(1e-6)
-        weights = z.T @ dual
-        u = weights[:-1] / spread
-        return cls(u, float(weights[-1] - u @ mean), scores)
+        return cls(
+            mean, spread, z, gram, torch.linalg.inv(gram + RIDGE * gram.diagonal().mean() * torch.eye(len(z)).to(z))
+        )
+
+    def direction(self, side: Tensor) -> Direction:
+        """The direction fitted to sides [m]; scores are y − (y − ŷ)/(1 − H_ii)."""
+        dual = self.inverse @ side
+        hat = (self.gram * self.inverse).sum(1)  # the diagonal of a product of symmetric matrices
+        scores = side - (side - self.gram @ dual) / (1 - hat).clamp_min(1e-6)
+        weights = self.z.T @ dual
+        u = weights[:-1] / self.spread
+        return Direction(u, float(weights[-1] - u @ self.mean), scores)
 
 
 def shares(z: Tensor, member: Tensor, n_classes: int) -> Tensor:
@@ -134,12 +155,13 @@ def cuts(features: Tensor, y: Tensor, rows: Tensor, draws: Tensor, variant: str,
         draws: indices of samples [draws, n].
     """
     n_classes = len(rows)
+    ridge = None if variant == "class" else Ridge.on(features)
     for t in y.unique().tolist():
         member = y == t
         if variant != "feature":
             yield Cut(t, rows[t], NEVER, alone(member.double(), draws, wire.size(rows[t]), wire))
-        if variant != "class" and bool((~member).any()):
-            way = Direction.of(features, member.to(features) * 2 - 1)
+        if ridge is not None and bool((~member).any()):
+            way = ridge.direction(member.to(features) * 2 - 1)
             size = wire.size(way.u)
             for sharp in SHARPNESS:
                 for theta in torch.linspace(-1.5, 1.5, THRESHOLDS).tolist():

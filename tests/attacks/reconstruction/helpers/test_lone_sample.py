@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedarena.attacks.reconstruction.helpers.lone_sample import Direction, alone, best_cut, shares
+from fedarena.attacks.reconstruction.helpers.lone_sample import Ridge, alone, best_cut, shares
 
 
 def data(m: int = 60, d: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
@@ -18,7 +18,7 @@ def test_left_out_scores_are_those_of_fits_without_the_sample() -> None:
     """By refitting with a weight of 0 for it: the closed form against the slow one."""
     x, y = data(20)
     side = (y == 0).double() * 2 - 1
-    way = Direction.of(x, side)
+    way = Ridge.on(x).direction(side)
     assert torch.allclose(x @ way.u + way.constant, side, atol=0.9)
     z = torch.nn.functional.pad((x - x.mean(0)) / x.std(0), (0, 1), value=1.0)
     ridge = 1e-2 * (z @ z.T).diagonal().mean() * torch.eye(6).double()
