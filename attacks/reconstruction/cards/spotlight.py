@@ -18,7 +18,10 @@ class Options(SpearOptions):
         choices=("own", "omniscient"),
     )
     plays: int = option(
-        3, "federations that are played to choose among poisons, where honest uploads are not known", low=2
+        3,
+        "federations that are played to choose among poisons, where honest uploads are not known",
+        low=2,
+        acts_with=("knows", "own"),
     )
 
 
