@@ -202,13 +202,14 @@ def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> Tampere
 
 def _by_message(r: Round, bait: Bait) -> tuple[Round, ...]:
     """The round with each message that a target got as the broadcast, and of a sum those who got it as its clients."""
-    read = r.averaged or bait.targets
+    summed = r.mean is not None  # without, `averaged` is at most the client that a rule picked
+    read = r.averaged if summed else bait.targets
     rounds = []
     for message in bait.different:
         clients = tuple(client for client in read if client in bait.targets and bait.messages[client] is message)
         if clients:
             one = replace(r, params=message.params, down=message.down, secret=message.secret)
-            rounds.append(replace(one, averaged=clients) if r.averaged else one)
+            rounds.append(replace(one, averaged=clients) if summed else one)
     return tuple(rounds)
 
 

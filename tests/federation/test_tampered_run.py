@@ -110,6 +110,21 @@ def test_a_server_that_sends_what_it_sent_gets_what_it_got(defense: str, model: 
             assert torch.equal(tampered.round.wire, honest[t].wire)  # type: ignore[arg-type]
 
 
+def test_a_target_is_read_whose_upload_a_rule_did_not_pick() -> None:
+    run = finished("krum", clients=5)
+    picked = {r.index: r.averaged for r in run.run.rounds}
+
+    def to_another(o: Opportunity) -> Bait:
+        message = o.message(o.state.params, Rng(0))
+        target = next(client for client in o.participants if client not in picked[o.state.round])
+        return Bait(dict.fromkeys(o.participants, message), (target,))
+
+    tampered = shaped(run, to_another)
+    readings = tampered.readings(SERVER, cut(run.run.rounds, SERVER), (1, 2))
+    assert not isinstance(readings, NotApplicable)
+    assert [o.round for o in readings[0].observations] == [1, 2]
+
+
 def test_an_honest_message_is_the_protocol_s_own() -> None:
     run = finished("dbcl")
 
