@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from fedarena.contracts.active_inference import ActiveInference, Opportunity
+from fedarena.contracts.curious_poisoning import CuriousPoisoning, Turn
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
@@ -84,6 +85,24 @@ def bait(attack: MethodSpec, opportunity: Opportunity, rng: Rng) -> Any:
     return sent, which, list(crafted.targets), list(crafted.spoiled)
 
 
+def knows(attack: MethodSpec) -> str:
+    """`CuriousPoisoning.knows`."""
+    return str(_poisons(attack).knows)
+
+
+def poison(attack: MethodSpec, turn: Turn, rng: Rng) -> Any:
+    """`CuriousPoisoning.poison`: what the corrupted clients send; or why the attack cannot start."""
+    sent = _poisons(attack).poison(turn, rng)
+    return sent.reason if isinstance(sent, NotApplicable) else sent
+
+
+def _poisons(attack: MethodSpec) -> CuriousPoisoning:
+    made = compose.make_inference(attack)
+    if not isinstance(made, CuriousPoisoning):
+        raise UserError(f"attack {attack.name} poisons rounds, but is no CuriousPoisoning")
+    return made
+
+
 _made: list[Poisoning] = []
 """The poisoning attack of this process."""
 
@@ -104,7 +123,8 @@ def call(method: str, *given: Any) -> Any:
 
 
 QUESTIONS = {
-    question.__name__: question for question in (describe_class, needs, watch, fit, unreadable, bait, make, call)
+    question.__name__: question
+    for question in (describe_class, needs, watch, fit, unreadable, bait, knows, poison, make, call)
 }
 
 

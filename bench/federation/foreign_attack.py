@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, ClassVar, NoReturn
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
+from fedarena.contracts.curious_poisoning import CuriousPoisoning, Turn
 from fedarena.contracts.inference import Answer, Inference, Progress, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning, RoundView
@@ -27,7 +29,7 @@ from fedarena.core.process_template import module_path
 from fedarena.core.registry import Entry, registries
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
-from fedarena.core.threat import NotApplicable
+from fedarena.core.threat import KNOWLEDGE, Knowledge, NotApplicable
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
@@ -87,8 +89,7 @@ def class_of(attack: Entry) -> type[Any]:
     name = attack.name
     kind, about = _about(name, "describe_class", name)
     if kind == "inference":
-        stands = ForeignActiveInference if about["goal"] == ActiveInference.goal else ForeignInference
-        return type(name, (stands,), {**about, "name": name})
+        return type(name, (STANDS.get(about["goal"], ForeignInference),), {**about, "name": name})
     if about.pop("has_trigger"):
         about["trigger"] = _elsewhere
     return type(name, (Around if kind == "wrapper" else Poisoning,), {**about, "__init__": _elsewhere})
@@ -148,6 +149,26 @@ class ForeignActiveInference(ForeignInference, ActiveInference):
             tuple(int(client) for client in targets),
             tuple(str(name) for name in spoiled),
         )
+
+
+class ForeignCuriousPoisoning(ForeignInference, CuriousPoisoning):
+    """Stands for an attack that also poisons rounds."""
+
+    @property
+    def knows(self) -> Knowledge:
+        told = self._ask("knows")
+        return next(level for level in KNOWLEDGE if level == told)
+
+    def craft(self, turn: Turn, rng: Rng) -> Tensors | NotApplicable:
+        told = self._ask("poison", turn, rng)
+        return NotApplicable(told) if isinstance(told, str) else _tensors(told)
+
+
+STANDS: Mapping[str, type[ForeignInference]] = {
+    ActiveInference.goal: ForeignActiveInference,
+    CuriousPoisoning.goal: ForeignCuriousPoisoning,
+}
+"""Goal → what stands for attacks that do more than read."""
 
 
 @method_cache

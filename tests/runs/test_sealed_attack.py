@@ -207,6 +207,56 @@ def test_a_malicious_server_that_crafts_nothing_says_why(name: str, status: str,
     assert reason in record["reason"]
 
 
+POISONERS = """
+from fedarena.attacks.reconstruction.cards.spotlight import Options
+from fedarena.attacks.reconstruction.spotlight import Spotlight
+from fedarena.contracts.inference import Inference
+from fedarena.core.card import Card
+
+class Copy(Spotlight):
+    name = "copy"
+
+class Harmless(Inference):
+    goal = "curious-poisoning"
+
+    def run(self, view, rng, progress):
+        return []
+
+def card(name, target, **more):
+    return Card(name=name, kind="attack", title="Corrupted clients that read", target=target, **more)
+
+COPY = card("poisons", Copy, options=Options)
+HARMLESS = card("harmless", Harmless)
+"""
+
+
+@pytest.fixture
+def _poisoners(tmp_path: Path) -> Iterator[None]:
+    points = {"poisons": "poisoners:COPY", "harmless": "poisoners:HARMLESS"}
+    with installed(tmp_path / "poisoners", {"attacks": points}, "poisoners") as place:
+        (place / "poisoners.py").write_text(POISONERS)
+        yield
+
+
+def poisoned(name: str, options: dict[str, str]) -> Record:
+    problem = replace(READ, clients=7, corrupted=2, schedule=replace(READ.schedule, rounds=4, batch_size=1))
+    attack, threats = compose.parse_attack(name, options), (Threat("corrupted-clients", "adaptive"),)
+    one = GroupSpec(problem, defense=MethodSpec("fedavg"), attack=attack, threats=threats, seed=3, secret=SECRET)
+    return run_groups([one, replace(one, defense=compose.parse_defense("krum"))], 1)[-1].records[0]
+
+
+@pytest.mark.usefixtures("_poisoners")
+def test_corrupted_clients_of_another_package_get_what_ours_get() -> None:
+    """They craft in a process of its own, where they know no more than they may."""
+    options = {"victims": "2", "knows": "omniscient"}
+    ours, theirs = poisoned("spotlight", options), poisoned("poisons", options)
+    assert theirs["status"] == "ok"
+    assert measured(theirs) == measured(ours)
+    without = poisoned("harmless", {})
+    assert without["status"] == "failed"
+    assert "poisons rounds, but is no CuriousPoisoning" in without["reason"]
+
+
 @pytest.mark.parametrize(
     ("way", "reason"),
     [
