@@ -17,6 +17,7 @@ from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.inference import GoalName, Inference
 from fedarena.contracts.view import Population
 from fedarena.core.compact_pickle import dumps
+from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable
@@ -113,7 +114,8 @@ class ActiveInference(Inference):
     @final
     def bait(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:
         """`craft` on a copy of what the server has."""
-        return self.craft(pickle.loads(dumps(opportunity)), rng)
+        with generators_of(rng):
+            return self.craft(pickle.loads(dumps(opportunity)), rng)
 
     @abstractmethod
     def craft(self, opportunity: Opportunity, rng: Rng) -> Bait | NotApplicable:

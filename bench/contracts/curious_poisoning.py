@@ -14,10 +14,12 @@ from typing import ClassVar, final
 
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import GoalName, Inference
-from fedarena.contracts.poisoning import Samples
+from fedarena.contracts.poisoning import Samples, as_uploads
 from fedarena.core.compact_pickle import dumps
+from fedarena.core.errors import place_of
+from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, shapes_of
 from fedarena.core.threat import Knowledge, NotApplicable
 
 
@@ -67,8 +69,12 @@ class CuriousPoisoning(Inference):
 
     @final
     def poison(self, turn: Turn, rng: Rng) -> Tensors | NotApplicable:
-        """`craft` on a copy of what they have."""
-        return self.craft(pickle.loads(dumps(turn)), rng)
+        """`craft` on a copy of what they have. Raises UnusableAnswer where it gives no uploads."""
+        with generators_of(rng):
+            sent = self.craft(pickle.loads(dumps(turn)), rng)
+        if isinstance(sent, NotApplicable):
+            return sent
+        return as_uploads(sent, shapes_of(turn.own), len(turn.clients), place_of(type(self).craft))
 
     @abstractmethod
     def craft(self, turn: Turn, rng: Rng) -> Tensors | NotApplicable:

@@ -328,7 +328,7 @@ class Inference(ABC):
         with generators_of(rng):
             answer = self.run(seal(view), rng, progress)
         taken = self.taken(answer, view)
-        if "reconstruction" not in self.goal or isinstance(taken, NotApplicable):
+        if isinstance(taken, NotApplicable) or _wanted(self.goal, view)[0] is not Reconstruction:
             return taken
         return [_restored(one, o) for one, o in zip(cast("Guess", taken), view.observations, strict=True)]
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from fedarena.contracts.defense import Defense
 from fedarena.core.errors import UnusableAnswer, place_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, kind_of
+from fedarena.core.tensors import Tensors, are_tensors, kind_of, shapes_of
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.task import Batch, Task
 
@@ -254,3 +254,19 @@ class Around(Poisoning):
 
     def meant_for(self, x: Tensor, y: Tensor) -> Tensor:
         return self.inner.meant_for(x, y)
+
+
+def as_uploads(
+    sent: Any, expected: Mapping[str, list[int]], size: int, place: str, returned: Any = None, beside: str = ""
+) -> Tensors:
+    """What so many clients send, of the expected shapes. Raises UnusableAnswer for anything else.
+
+    Args:
+        place: where it was made. returned: all that was returned there, if that is more. beside: what else it holds.
+    """
+    if not isinstance(sent, Mapping) or not are_tensors(sent.values()):
+        told = kind_of(sent if returned is None else returned)
+        raise UnusableAnswer(f"{place} returned {told}, allowed: uploads {dict(expected)}{beside}")
+    if (got := shapes_of(sent)) != expected:
+        raise UnusableAnswer(f"{place} sent {got}, an upload of {size} clients is {dict(expected)}")
+    return dict(sent)

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from fedarena.contracts.defense import Defense
-from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples
-from fedarena.core.errors import UnusableAnswer, UserError
+from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples, as_uploads
+from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, are_tensors, kind_of, shapes_of
+from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
@@ -199,13 +199,7 @@ def crafted(
     """
     returned: Any = attack.craft(view, memory, rng)
     sent, memory = returned if isinstance(returned, tuple) and len(returned) == 2 else (None, {})
-    if not isinstance(sent, Mapping) or not are_tensors(sent.values()):
-        raise UnusableAnswer(
-            f"{attack.place} returned {kind_of(returned)}, allowed: uploads {dict(expected)} and a memory"
-        )
-    if (got := shapes_of(sent)) != expected:
-        raise UnusableAnswer(f"{attack.place} sent {got}, an upload of {view.size} clients is {dict(expected)}")
-    return dict(sent), memory
+    return as_uploads(sent, expected, view.size, attack.place, returned, " and a memory"), memory
 
 
 def without_infinities(sent: Tensors, rows: Sequence[int]) -> Tensors:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.control import control_readings
-from fedarena.contracts.defense import Defense
+from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Candidates, Observation, Reading
 from fedarena.contracts.public_parts import without_public_parts
@@ -19,6 +19,7 @@ from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.contracts.view import View
 from fedarena.core.gradients import gradient
+from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import rounds as federation
@@ -54,6 +55,16 @@ class FinishedRun:
     def round(self, t: int) -> Round:
         """A written round."""
         return next(r for r in self.run.rounds if r.index == t)
+
+    def server_in(self, r: Round) -> tuple[State, Broadcast, Cohort, Rng]:
+        """What the server stepped from in a written round without a secure sum, beside the uploads.
+
+        Its state, without the memory of its optimiser; what it had sent, the senders, and its randomness.
+        """
+        state = State(r.params, round=r.index, extra=r.extra, auxiliary=self.problem.auxiliary)
+        cohort = Cohort(r.participants, weights(self.problem.task.sizes, r.participants).to(self.problem.device))
+        rng = Rng(self.spec.root).child("federation", "aggregate", r.index)
+        return state, Broadcast(r.down, r.secret), cohort, rng
 
     def truth(self, observation: Observation) -> tuple[Tensor, Tensor]:
         """The samples and labels behind an observation (of the first local epoch, where there are several)."""

@@ -20,13 +20,13 @@ a derivative. The harness knows them; no party does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from fedarena.contracts.defense import Broadcast, Cohort, State
-from fedarena.contracts.transcript import Round, weights
+from fedarena.contracts.transcript import Round
+from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, same_names, shaped
 from fedarena.federation.finished_run import FinishedRun
@@ -99,15 +99,14 @@ def weights_in_step(finished: FinishedRun, t: int) -> Tensor:
 
 def step_of(finished: FinishedRun, r: Round) -> Callable[[Tensors], Tensor]:
     """Uploads → the server's direction [d], with the state and the randomness of the round."""
-    problem, defense = finished.problem, finished.defense.in_round(r.index)
+    defense, (state, sent, cohort, rng) = finished.defense.in_round(r.index), finished.server_in(r)
     extra = {name: t.double() if t.is_floating_point() else t for name, t in r.extra.items()}  # like the uploads
-    state = State(r.params, round=r.index, extra=extra, auxiliary=problem.auxiliary)
-    sent = Broadcast(r.down, r.secret)
-    cohort = Cohort(r.participants, weights(problem.task.sizes, r.participants).to(problem.device))
-    rng = Rng(finished.spec.root).child("federation", "aggregate", r.index)
+    state = replace(state, extra=extra)
 
     def step(ups: Tensors) -> Tensor:
         ups = {name: up.double() for name, up in ups.items()}
-        return flatten(same_names(defense.direction(state, sent, ups, cohort, rng).step, tuple(ups))).double()
+        with generators_of(rng):
+            made = defense.direction(state, sent, ups, cohort, rng)
+        return flatten(same_names(made.step, tuple(ups))).double()
 
     return step

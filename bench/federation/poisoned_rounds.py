@@ -14,14 +14,14 @@ from functools import partial
 import torch
 
 from fedarena.contracts.curious_poisoning import CuriousPoisoning, Turn
-from fedarena.contracts.defense import Broadcast, Cohort, Defense, State
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.plain_readings import observation
 from fedarena.contracts.simulators import why_no_difference
-from fedarena.contracts.transcript import Round, Seen, weights
-from fedarena.core.errors import UnusableAnswer
+from fedarena.contracts.transcript import Round, Seen
+from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, combine, row, scale, shapes_of, stack, weighted_mean
+from fedarena.core.tensors import Tensors, combine, row, scale, stack, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.adversary import knowledge_of, without_infinities
 from fedarena.federation.finished_run import FinishedRun
@@ -79,7 +79,8 @@ def poisoned_rounds(
         if isinstance(sent, NotApplicable):
             return sent
         read = partial(_read, finished, threat, r, turn)
-        poisoned[r.index] = read(_checked(attack, sent, turn))
+        sent = {name: sent[name].to(own) for name, own in turn.own.items()}  # float64 may be infinite in float32
+        poisoned[r.index] = read(without_infinities(sent, range(len(turn.clients))))
         honest[r.index] = replace(read(turn.own), estimate=None)  # so that what is told of estimates is of poison
     return PoisonedRounds(
         spec=finished.spec,
@@ -117,14 +118,6 @@ def _rows(r: Round, clients: Sequence[int]) -> Tensors:
     return {name: up[index] for name, up in r.ups.items()}
 
 
-def _checked(attack: CuriousPoisoning, sent: Tensors, turn: Turn) -> Tensors:
-    """What they send, finite. Raises UnusableAnswer where it has not the shapes of uploads."""
-    got, expected = shapes_of(sent), shapes_of(turn.own)
-    if got != expected:
-        raise UnusableAnswer(f"{attack.place} sent {got}, an upload of {len(turn.clients)} clients is {expected}")
-    return without_infinities({name: sent[name].to(own) for name, own in turn.own.items()}, range(len(turn.clients)))
-
-
 def _read(finished: FinishedRun, threat: Threat, r: Round, turn: Turn, sent: Tensors) -> Observation:
     """The next broadcast's difference where the corrupted clients send this, read as the victim's upload."""
     after = _next_broadcast(finished, turn, r, sent)
@@ -135,14 +128,14 @@ def _read(finished: FinishedRun, threat: Threat, r: Round, turn: Turn, sent: Ten
 
 def _next_broadcast(finished: FinishedRun, turn: Turn, r: Round, sent: Tensors) -> Tensors:
     """What the server sends after the round, with its own state and randomness of then."""
-    problem, rng = finished.problem, Rng(finished.spec.root).child("federation")
+    state, broadcast, cohort, rng = finished.server_in(r)
     rows_ = {client: row(r.ups, i) for i, client in enumerate(r.participants)}
     rows_ |= {client: row(sent, i) for i, client in enumerate(turn.clients)}
-    state = State(r.params, round=r.index, extra=r.extra, auxiliary=problem.auxiliary)
-    cohort = Cohort(r.participants, weights(problem.task.sizes, r.participants).to(problem.device))
-    given = Broadcast(r.down, r.secret), stack([*rows_.values()]), cohort, rng.child("aggregate", r.index)
-    after = turn.protocol.aggregate(state, *given)
-    return finished.defense.in_round(r.index + 1).broadcast(after, rng.child("broadcast", r.index + 1)).down
+    with generators_of(rng):
+        after = turn.protocol.aggregate(state, broadcast, stack([*rows_.values()]), cohort, rng)
+    later = Rng(finished.spec.root).child("federation", "broadcast", r.index + 1)
+    with generators_of(later):
+        return finished.defense.in_round(r.index + 1).broadcast(after, later).down
 
 
 def _without_own(turn: Turn, shown: Tensors, sent: Tensors) -> Tensors:

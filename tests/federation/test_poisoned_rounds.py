@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import pytest
 import torch
@@ -101,8 +102,24 @@ def test_what_is_no_upload_is_refused() -> None:
         def craft(self, turn: Turn, rng: Rng) -> Tensors:
             return {name: up[:1] for name, up in turn.own.items()}
 
-    with pytest.raises(UnusableAnswer, match="an upload of 2 clients is"):
+    class Silent(Sends):
+        def craft(self, turn: Turn, rng: Rng) -> Any:
+            return None
+
+    with pytest.raises(UnusableAnswer, match=r"Short\.craft .* an upload of 2 clients is"):
         poisoned(made("krum"), Short())
+    with pytest.raises(UnusableAnswer, match=r"Silent\.craft .* returned None, allowed: uploads"):
+        poisoned(made("krum"), Silent())
+
+
+def test_what_is_drawn_globally_follows_from_the_seed() -> None:
+    class Draws(Sends):
+        def craft(self, turn: Turn, rng: Rng) -> Tensors:
+            return {name: torch.randn_like(up) for name, up in turn.own.items()}
+
+    read = [poisoned(made("median"), Draws()).poisoned for _ in range(2)]
+    for t in (0, 1, 2):
+        assert torch.equal(*(flatten(one[t].target) for one in read))
 
 
 def test_infinities_count_as_zeros() -> None:
