@@ -120,9 +120,9 @@ def part(challenge: Challenge, which: slice) -> Challenge:
     chosen = torch.zeros(len(sizes), dtype=torch.bool)
     chosen[which] = True
     mask = chosen.repeat_interleave(torch.tensor(sizes))
-    truths = Victims(victims.truths[which], victims.decoys.chosen(mask), victims.threshold)
+    some = replace(victims, truths=victims.truths[which], decoys=victims.decoys.chosen(mask))
     view = replace(challenge.view, observations=challenge.view.observations[which])
-    return replace(challenge, view=view, answers=truths)
+    return replace(challenge, view=view, answers=some)
 
 
 GOAL = CuriousPoisonings()

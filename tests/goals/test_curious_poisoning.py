@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from helpers import malicious
 
 import fedarena as fa
 from fedarena.board.threat_filter import ThreatFilter
@@ -13,7 +15,9 @@ from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.threat import VISIBILITY
-from fedarena.goals.curious_poisoning import GOAL
+from fedarena.goals.curious_poisoning import GOAL, part
+from fedarena.goals.prepared import OpenRecord
+from fedarena.runs.trial import prepare
 
 FEW: dict[str, Any] = {"rounds": 8, "attack.victims": 3, "model.widths": 32, "batch_size": 1, "clients": 7}
 
@@ -53,6 +57,16 @@ def test_the_table_says_what_is_without_poison(results: fa.Results, capsys: pyte
 
 def test_a_picture_draws_the_poisoned_rounds_alone(results: fa.Results) -> None:
     assert results.plot() is not None
+
+
+def test_texts_remain_texts_where_a_half_is_judged() -> None:
+    """And are not drawn."""
+    spec = malicious.spec("spotlight", "krum", party="corrupted-clients", clients=7)
+    (one,) = prepare(replace(spec, problem=replace(spec.problem, corrupted=2)))
+    assert isinstance(one, OpenRecord)
+    texts = replace(one.challenge, answers=replace(one.challenge.answers, texts=True))
+    assert part(texts, slice(0, 1)).answers.texts
+    assert GOAL.pictures([], texts) is None
 
 
 def test_a_federation_without_corrupted_clients_is_refused() -> None:
