@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from helpers.attacked import asked_of_model
 from torch import Tensor
 
 import fedarena as fa
@@ -27,7 +28,7 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec, TranscriptFolder
 from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
-from fedarena.problem.spec import MODEL, ProblemSpec
+from fedarena.problem.spec import ProblemSpec
 from fedarena.records.saved_transcript import Transcript, read_transcript
 from fedarena.records.transcript_files import crossed, write_transcript
 
@@ -43,8 +44,7 @@ def finished_run(defense: str, **schedule: Any) -> FinishedRun:
     """A run of five clients, all rounds of which are written down."""
     cards = compose.defense_cards(defense)
     usual = dict(cards[0].usual)
-    more = {name: usual[f"{MODEL}{name}"] for name in ("bottleneck",) if f"{MODEL}{name}" in usual}
-    model = registry.find("model", "mlp").parse({"widths": "8", **more})
+    model = registry.find("model", "mlp").parse({"widths": "8", **asked_of_model(defense)})
     schedule = {"rounds": 3, "batch_size": 2, "lr_schedule": "cosine", "loss": usual.get("loss", LOSS), **schedule}
     problem_spec = ProblemSpec(
         "digits", model="mlp", partition="iid", clients=5, model_options=model, schedule=Schedule(**schedule)
