@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import cast
@@ -34,7 +35,6 @@ from fedarena.contracts.plain_readings import observation
 from fedarena.contracts.transcript import Seen, cut
 from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors
 from fedarena.core.text.figures import Cloud, clouds, save_png
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose, rounds
@@ -47,7 +47,6 @@ from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.own_samples import of_others
 from fedarena.problem.problem import build
 from fedarena.problem.spec import usual_problem
-from fedarena.problem.task import Task
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.table import Row, Table
@@ -162,17 +161,6 @@ def trained(rule: str, batch: int, machine: Machine, seed: int, total: int, data
     return FinishedRun(spec, problem, defense, run)
 
 
-@dataclass(frozen=True)
-class BatchGradient:
-    """Simulator: the gradient of a batch, which is the mean of its parts if these are equally large."""
-
-    task: Task
-    params: Tensors
-
-    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        return gradient(self.task.loss, self.params, x, y)
-
-
 def seen_by(finished: FinishedRun, threat: Threat) -> Mapping[int, Seen]:
     """What a party saw of each round; of the wires the broadcast alone."""
     seen = cut(finished.run.rounds, threat, finished.problem.data_of(threat))
@@ -190,7 +178,7 @@ def observed(finished: FinishedRun, threat: Threat, t: int, clients: tuple[int, 
     seen = seen_by(finished, threat)
     shown = difference(finished.defense, threat, seen[t], seen[t + 1])
     one = observation(finished.defense, threat, seen[t], clients, shown, None)
-    return replace(one, simulate=BatchGradient(finished.problem.task, seen[t].down))
+    return replace(one, simulate=partial(gradient, finished.problem.task.loss, seen[t].down))
 
 
 def samples(finished: FinishedRun, t: int, clients: Sequence[int]) -> tuple[Tensor, Tensor]:
