@@ -13,6 +13,7 @@ CARDS = {
     "dba": "fedarena.attacks.poisoning.cards.dba:CARD",
     "dager": "fedarena.attacks.reconstruction.cards.dager:CARD",
     "delayed": "fedarena.attacks.poisoning.cards.delayed:CARD",
+    "dissensus": "fedarena.attacks.poisoning.cards.dissensus:CARD",
     "dlg": "fedarena.attacks.reconstruction.cards.dlg:CARD",
     "edge-case": "fedarena.attacks.poisoning.cards.edge_case:CARD",
     "fedmia": "fedarena.attacks.membership.cards.fedmia:CARD",

@@ -139,7 +139,7 @@ def outcome(text: str, on: Federation, seed: int, options: Options) -> Outcome:
         built,
         Rng(seed).child("federation"),
         adversary=Adversary(attack, frozenset(built.corrupted), Rng(seed).child("attack")),
-        probe=lambda params: success_rate(triggered, built, params)["attack_success_rate"],
+        probe=lambda models: success_rate(triggered, built, models)["attack_success_rate"],
     )
     success = [[p.rounds, p.probed] for p in run.curve if p.probed is not None]
     told = lifespan(success, attack.ends)

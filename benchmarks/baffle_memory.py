@@ -1,6 +1,6 @@
 """Memory of a client's round: BAFFLE's, with perturbations drawn anew from a seed, and FedAvg's, by backpropagation.
 
-Counted as every run counts a client's peak (`fedarena.federation.one_round`), in tensors; so nothing here depends
+Counted as every run counts a client's peak (`fedarena.federation.client_memory`), in tensors; so nothing here depends
 on the machine. The bars: nothing grows with K but the K results, which are copied a few times (16 bytes a difference),
 and the server's estimate holds no more than a chunk of directions. `kept` is what K perturbations take that are not
 drawn anew, 4·K·n bytes. `least` is the smallest `--client-memory` that the model allows.
@@ -23,8 +23,8 @@ from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.defenses.baffle.directions import CHUNK_BYTES, stein
+from fedarena.federation.client_memory import client_peak
 from fedarena.federation.compose import make_defense, parse_defense
-from fedarena.federation.one_round import client_peak
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
 

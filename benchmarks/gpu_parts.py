@@ -26,7 +26,8 @@ from fedarena.core.registry import find
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, find_device, flatten
 from fedarena.federation.adversary import NoAdversary
-from fedarena.federation.one_round import Federation, PeakMemory, play, sample_clients
+from fedarena.federation.client_memory import PeakMemory
+from fedarena.federation.one_round import Federation, play, sample_clients
 from fedarena.problem.client_steps import loop, stacked, vmapped
 from fedarena.problem.client_steps.chain import chain_of
 from fedarena.problem.client_steps.chunk import clients_at_once

@@ -14,6 +14,8 @@ from urllib.error import HTTPError
 TRIES = 4
 CHUNK = 1 << 16
 PARTIAL_CONTENT, RANGE_REFUSED = 206, 416
+PASSING = {408, RANGE_REFUSED, 425, 429}
+"""What a server refuses (4xx) and may grant later: too slow, this range, too early, too many requests."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def download(raw: RawFile, folder: Path) -> Path:
     """Download a file into `folder` and hold it to its checksum.
 
     Raises:
-        OSError: no network, or a connection that breaks again and again.
+        OSError: no network, a connection that breaks again and again, or a server that refuses the file.
         ValueError: an address that is not https, a file that is too long or has another checksum; nothing is left.
     """
     _require_https(raw.url)
@@ -66,16 +68,20 @@ def download(raw: RawFile, folder: Path) -> Path:
 
 
 def _complete(raw: RawFile, path: Path) -> None:
-    """Download all of a file; each try goes on where the last one broke. Raises the last try's error."""
+    """Download all of a file; each try goes on where the last one broke. Raises the last try's error.
+
+    What a server refuses for good, such as a file that is not there, is not asked for again.
+    """
     path.write_bytes(b"")
     for left in reversed(range(TRIES)):
         try:
             _go_on(raw, path)
             return
         except (OSError, HTTPException) as error:
-            if not left:
+            code = error.code if isinstance(error, HTTPError) else None
+            if not left or (code is not None and code < 500 and code not in PASSING):
                 raise OSError(f"{raw.url}: {error}") from error
-            if isinstance(error, HTTPError) and error.code == RANGE_REFUSED:
+            if code == RANGE_REFUSED:
                 path.write_bytes(b"")
 
 

@@ -44,6 +44,8 @@ LONG_FILES = (
     "test_api.py",
     "test_examples.py",
     "test_kills.py",
+    "test_plugin_file.py",
+    "test_fresh_process.py",
     "test_contributing.py",
     "test_membership_and_labels.py",
     "test_ranking_in_browser.py",

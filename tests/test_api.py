@@ -26,6 +26,8 @@ from fedarena.contracts.aggregator import Aggregate, Aggregator, Call
 from fedarena.contracts.inference import Reconstruction
 from fedarena.datasets.digits import load as load_digits
 
+BRIEFLY = pytest.mark.usefixtures("briefly_alone")
+
 
 def half_frozen() -> torch.nn.Module:
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 8), torch.nn.ReLU(), torch.nn.Linear(8, 10))
@@ -44,12 +46,10 @@ def results() -> fa.Results:
 
 
 def test_the_import_and_the_list_of_methods_load_no_torch() -> None:
-    code = "import fedarena as fa, sys; fa.methods('attack'); print('torch' in sys.modules, 'pandas' in sys.modules)"
+    told = "print('torch' in sys.modules, 'pandas' in sys.modules)"
+    code = f"import fedarena as fa, sys; fa.run; {told}; fa.methods('attack'); {told}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True"]
-    code = "import fedarena as fa, sys; fa.run; print('torch' in sys.modules, 'pandas' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert done.stdout.split() == ["False", "False", "False", "True"]
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -118,6 +118,7 @@ def test_what_a_notebook_shows(results: fa.Results) -> None:
     assert list(results[:2]) == list(results)[:2]
 
 
+@BRIEFLY
 def test_poisoning_has_curves_and_none_means_not_given() -> None:
     made = fa.run("krum", "sign-flip", clients=6, corrupted=1, rounds=4, seeds=2, jobs=1, party=None, knows="own")
     figure = made.plot()
@@ -126,6 +127,7 @@ def test_poisoning_has_curves_and_none_means_not_given() -> None:
     assert {record["seed"] for record in made} == {2}
 
 
+@BRIEFLY
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_names_the_run_and_ends_at_one(jobs: int) -> None:
     heard: list[tuple[str, float, str]] = []
@@ -135,6 +137,7 @@ def test_progress_names_the_run_and_ends_at_one(jobs: int) -> None:
     assert all(share == pytest.approx(1.0) for share in ends.values())
 
 
+@BRIEFLY
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("error", "share"), [(ValueError, 0), (KeyboardInterrupt, 1)])
 def test_what_progress_raises_ends_the_run(
@@ -154,6 +157,7 @@ def test_what_progress_raises_ends_the_run(
     assert "Traceback" not in capfd.readouterr().err
 
 
+@BRIEFLY
 def test_a_folder_keeps_the_records(tmp_path: Path) -> None:
     made = fa.run("fedavg", "sign-flip", out=tmp_path, clients=6, corrupted=1, rounds=4, jobs=1)
     read = fa.read_records(tmp_path)
@@ -205,15 +209,17 @@ def test_objects_that_cannot_be_used_raise_one_line(objects: dict[str, Any], sai
         fa.run("median", "sign-flip", rounds=2, **objects)
 
 
+@BRIEFLY
 def test_tables_of_pandas_are_a_data_set() -> None:
     x, y = np.random.default_rng(0).random((300, 4)), np.arange(300) % 3
-    given = {"model": "mlp", "rounds": 2, "clients": 5, "corrupted": 1, "batch_size": 4}
+    given = {"model": "mlp", "rounds": 2, "clients": 5, "corrupted": 1, "batch_size": 4, "jobs": 1}
     tables, arrays = (
         fa.run("median", "sign-flip", dataset=dataset, **given) for dataset in ((pd.DataFrame(x), pd.Series(y)), (x, y))
     )
     assert repeatable(tables) == repeatable(arrays)
 
 
+@BRIEFLY
 def test_double_precision_as_the_session_s_own_changes_nothing() -> None:
     made = [fa.run("fedavg", "dlg", party="server", jobs=1, **SHORT)]
     torch.set_default_dtype(torch.float64)
@@ -254,6 +260,7 @@ def test_what_progress_raises_ends_the_suite(
     assert capfd.readouterr().err == ""
 
 
+@BRIEFLY
 @pytest.mark.parametrize("given", [True, False, None])
 def test_bars_are_shown_where_progress_is_true(
     given: bool | None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -304,6 +311,7 @@ def test_methods_are_those_of_the_list(capsys: pytest.CaptureFixture[str]) -> No
         fa.methods("rule")
 
 
+@BRIEFLY
 def test_an_object_of_the_session_goes_by_its_name_as_well() -> None:
     """Its run has one process, since others do not know it."""
     few = {"model": "mlp", "clients": 4, "corrupted": 1, "rounds": 2}

@@ -27,7 +27,8 @@ def outcome(
         MethodSpec("dbcl", cards[0].parse(defense or {})),
         MethodSpec("dlg", cards[1].parse(quick | (attack or {}))),
     )
-    problem, threats = attacked(**(schedule or {})), (Threat("server", "adaptive"),)
+    narrow = registry.find("model", "mlp").parse({"widths": "16"})
+    problem, threats = attacked("mlp", narrow, **(schedule or {})), (Threat("server", "adaptive"),)
     groups = [
         GroupSpec(problem, defense=m, attack=methods[1], threats=threats, seed=0)
         for m in (methods[0], MethodSpec("fedavg"))

@@ -52,6 +52,8 @@ NEW = {
 }
 SECRET = "0123456789abcdef" * 2
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 
 def test_every_example_is_tried() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(SHORT) == set(MOST_LINES)
@@ -85,9 +87,8 @@ def test_an_example_gives_the_same_records_in_the_shell_and_in_python(
         assert any(record["origins"].get(NEW[name]) == plugin.name for record in shell)
 
 
-@pytest.mark.usefixtures("briefly_alone")
 def test_two_workers_know_the_files_too() -> None:
-    fa.run("median", "sign-flip", rounds=2, clients=6, corrupted=1, jobs=2)  # these workers know neither
+    """Those of the first file do not know the second."""
     for name in ("my_rule", "short_rule"):
         given = {"rounds": 4, "secret": SECRET, **SHORT[name]}
         with forgotten():

@@ -10,6 +10,7 @@ the client's work alone led to, three measures tell how much v says of x:
 A statistic takes one of them, in one round or in all that are read, for the client alone or against the others. No
 other client holds x, so that their uploads show what s is like where x is no member. With their mean μ and variance σ²
 (and 1e-8, as in the authors' code), Φ((s_tc − μ)/σ) is the one-tailed likelihood, Φ the normal distribution function.
+It takes two others: a round in which fewer of them are seen one by one says nothing, and is left out.
 
     fedmia          Σ_t Φ((s_tc − μ_t)/σ_t) of the cosine    FedMIA-II
     fedmia-loss     the same of the loss                     FedMIA-I
@@ -49,6 +50,8 @@ LEAST_VARIANCE = 1e-8
 BY_LOSS = ("fedmia-loss", "loss-series", "blackbox-loss")
 AGAINST_OTHERS = ("fedmia", "fedmia-loss")
 OF_ONE_ROUND = ("grad-cosine", "grad-diff", "blackbox-loss")
+OTHERS = 2
+"""The fewest other clients whose mean and variance are taken."""
 
 
 class FedMIA(Inference):
@@ -72,10 +75,14 @@ class FedMIA(Inference):
         rounds = [list(same) for _, same in groupby(view.observations, key=lambda o: o.round)]
         if statistic in OF_ONE_ROUND:
             rounds.reverse()
+        seen_by_round = [torch.stack([asked_about(seen, candidates) for seen in same]) for same in rounds]
+        if statistic in AGAINST_OTHERS and not any(bool(comparable(whose).any()) for whose in seen_by_round):
+            return NotApplicable(
+                f"statistic={statistic} compares a client with {OTHERS} others, and no round shows so many one by one"
+            )
         asked = torch.ones(len(candidates.y), dtype=torch.bool, device=candidates.y.device)
         total = torch.zeros_like(asked, dtype=torch.float64)
-        for i, same_round in enumerate(rounds):
-            whose = torch.stack([asked_about(seen, candidates) for seen in same_round])
+        for i, (same_round, whose) in enumerate(zip(rounds, seen_by_round, strict=True)):
             total += self._evidence(same_round, whose, candidates, asked, view.n_classes)
             if statistic in OF_ONE_ROUND:
                 asked = asked & ~whose.any(0)
@@ -91,9 +98,8 @@ class FedMIA(Inference):
             whose: whether the observation is of the client that the candidate is asked about, [k, m] (bool).
             asked: the candidates that it may add to, [m] (bool).
         """
-        others = (~whose).sum(0)
-        alone = self.options.statistic not in AGAINST_OTHERS or int(others.min()) < 2
-        wanted = (whose if alone else torch.ones_like(whose)) & asked
+        alone = self.options.statistic not in AGAINST_OTHERS
+        wanted = whose & asked if alone else comparable(whose).expand_as(whose)
         measures = torch.zeros_like(wanted, dtype=torch.float64)
         for seen, row, which in zip(same_round, measures, wanted, strict=True):
             if which.any():
@@ -101,10 +107,11 @@ class FedMIA(Inference):
         mine = torch.where(whose, measures, 0.0).sum(0) / whose.sum(0).clamp(min=1)
         if alone:
             return mine
+        others = (~whose).sum(0).clamp(min=1)
         mean = torch.where(whose, 0.0, measures).sum(0) / others
         variance = torch.where(whose, 0.0, (measures - mean).square()).sum(0) / others + LEAST_VARIANCE
         evidence = torch.special.ndtr((mine - mean) / variance.sqrt())
-        return torch.where(whose.any(0), evidence, 0.0)
+        return torch.where(comparable(whose), evidence, 0.0)
 
     def _measure(self, seen: Observation, candidates: Candidates, which: Tensor, n_classes: int) -> Tensor:
         """s of some candidates [n].
@@ -116,3 +123,8 @@ class FedMIA(Inference):
             return minus_losses(seen, candidates, which)
         measure = differences if self.options.statistic == "grad-diff" else cosines
         return compared(seen, candidates, which, n_classes, measure)
+
+
+def comparable(whose: Tensor) -> Tensor:
+    """The candidates whose client is seen in a round beside enough others, [m] (bool), from `whose` [k, m] (bool)."""
+    return whose.any(0) & ((~whose).sum(0) >= OTHERS)

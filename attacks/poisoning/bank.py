@@ -43,6 +43,7 @@ from fedarena.attacks.poisoning.helpers.gaussianize import gaussianize
 from fedarena.attacks.poisoning.rank_map import NO_NOISE
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.core.errors import UserError
+from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
 from fedarena.core.threat import NotApplicable
@@ -159,7 +160,7 @@ class Bank(Poisoning):
         clear = {name: t.shape for name, t in down.items()} == {name: t.shape for name, t in init.items()}
         if not (clear and task.schedule.fedsgd):
             return _unit(flatten(self.knowledge.defense.expected_upload(down, x, y)))
-        return _unit(flatten(torch.func.grad(task.loss)(dict(down), x, y)))
+        return _unit(flatten(gradient(task.loss, dict(down), x, y)))
 
     def _noise(
         self, like: Tensor, view: RoundView, memory: Tensors, generator: torch.Generator

@@ -11,12 +11,12 @@ g* is computed by backpropagation on its own samples.
 from __future__ import annotations
 
 import torch
-from torch.func import grad
 
 from fedarena.attacks.poisoning.cards.steer import Options
 from fedarena.attacks.poisoning.helpers.classes import require_classes
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView
 from fedarena.contracts.shared_directions import SharedDirections
+from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, scale
 from fedarena.core.threat import NotApplicable
@@ -57,5 +57,5 @@ class Steer(Poisoning):
         params = {name: down[name] for name, _ in task.model.named_parameters()}
         if self.options.target == "flip":
             y = task.n_classes - 1 - y
-        g: Tensors = grad(task.loss)(params, x, y)
+        g = gradient(task.loss, params, x, y)
         return g if self.options.target == "flip" else scale(-1.0, g)

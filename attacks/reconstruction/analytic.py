@@ -10,8 +10,9 @@ What A x + c leaves open is filled in by the least norm, or with `prior=populati
 attacker's own samples (`helpers/image_distribution.py`).
 
 In a batch, the rows of units that are active for one sample alone show that sample (Boenisch et al. 2023). Such rows
-agree with each other, and mixtures do not. The other samples are taken from single rows, as a best effort: first from
-those whose sample would leave [0, 1] the least.
+agree with each other, and mixtures do not. The other samples are taken from single rows, as a best effort. A mixture
+with weights of one sign lies between its samples, and one with both signs leaves [0, 1]. So rows are taken one after
+another, each the farthest from the span of those before it (Araújo et al. 2001, successive projections).
 
 Some observations cannot be read: an upload of no sample, which is 0, or one that holds momentum. Under `two-stage` an
 upload is a(x)·((1 − β)∇f + β·g⁻). The length a(x) is unknown, so the share of g⁻ cannot be subtracted. The guess for
@@ -44,6 +45,11 @@ from fedarena.problem.task import targets
 
 REASONS = 3
 """The most reasons that are told."""
+OUTSIDE = 10
+"""Weight of leaving [0, 1] against the distance from other samples. On gradients of dense layers and on crafted ones, 1
+finds fewer samples and 30 as many; in a linear model 30 finds fewer."""
+TINY = 1e-12
+"""Squared length up to which nothing is left of a sample."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,8 @@ class Readable:
     def guess(self, groups: list[Tensor], rest: Tensor) -> Reconstruction:
         """The guess from rows of one sample each, in groups, and then from single rows as a best effort."""
         samples = [self.sample(group) for group in groups]
-        samples += sorted((self.sample(row[None]) for row in rest), key=outside)
         n = self.seen.images
+        samples += extremes(samples, [self.sample(row[None]) for row in rest], max(0, n - len(samples)))
         blind = max(0, n - len(samples))  # where all rows are used up
         samples += [samples[0].new_full(samples[0].shape, 0.5)] * blind
         like = next(iter(self.seen.target.values()))
@@ -101,7 +107,7 @@ class Analytic(Inference):
         return layer if isinstance(layer, str) else ""
 
     def run(self, view: View, rng: Rng, progress: Progress) -> Guess | NotApplicable:
-        own = None if view.population is None else view.population.x
+        own = view.population.x if view.population is not None and self.options.prior == "population" else None
         distribution, _ = prior_of(own, torch.Size(view.input_shape).numel())
 
         def read(seen: Observation, i: int) -> Reconstruction | str:
@@ -163,9 +169,30 @@ def grey(view: View, seen: Observation) -> Reconstruction:
     return replace(matched_labels(view, seen, images), blind=seen.images)
 
 
-def outside(x: Tensor) -> float:
-    """How far a sample leaves [0, 1], in squares."""
-    return float((x - x.clamp(0, 1)).square().sum())
+def outside(x: Tensor) -> Tensor:
+    """How far samples [..., d] leave [0, 1], in squares: [...]."""
+    return (x - x.clamp(0, 1)).square().sum(-1)
+
+
+def extremes(known: list[Tensor], possible: list[Tensor], n: int) -> list[Tensor]:
+    """The n samples [d] of those that are possible which are the least likely to be mixtures; all, if they are no more.
+
+    One after another is taken that with the largest squared distance of [x, ½√d], x clipped to [0, 1], from the span
+    of those before it and of the known ones, less `OUTSIDE` times the squares by which it leaves [0, 1].
+    """
+    if len(possible) <= n:
+        return sorted(possible, key=lambda x: float(outside(x)))
+    x = torch.stack([*known, *possible])
+    left = torch.cat([x.clamp(0, 1), x.new_full((len(x), 1), x.shape[1] ** 0.5 / 2)], 1)
+    cost, chosen = OUTSIDE * outside(x), list(range(len(known)))
+    cost[chosen] = torch.inf
+    for i in range(len(known) + n):
+        if i >= len(known):
+            chosen.append(int((left.square().sum(1) - cost).argmax()))
+            cost[chosen[-1]] = torch.inf
+        direction = left[chosen[i]]
+        left = left - torch.outer(left @ direction, direction / direction.square().sum().clamp_min(TINY))
+    return [x[i] for i in chosen[len(known) :]]
 
 
 def matched_labels(view: View, seen: Observation, x: Tensor, in_order: bool = True) -> Reconstruction:

@@ -66,8 +66,9 @@ class Embedding:
     """Where the system stands in what was seen.
 
     Attributes:
-        weight: the name of E. positions: that of the position embedding, [d, P] or [P, d]. side: pixels a side of a
-            patch. shape: [C, H, W] of the image. scale, shift: a and c.
+        weight: the name of E. positions: that of the position embedding, [d, P] or [P, d], with P + 1
+            where a class token stands before the patches. side: pixels a side of a patch. shape: [C, H, W] of the
+            image. scale, shift: a and c.
     """
 
     weight: str
@@ -83,11 +84,17 @@ class Embedding:
         _, height, width = self.shape
         return height // self.side * (width // self.side)
 
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """How many positions there may be: one for each patch, and one for a class token before them."""
+        return self.count, self.count + 1
+
     def system(self, tensors: Tensors) -> tuple[Tensor, Tensor]:
         """Δ [d, P] and ∂L/∂E [d, s], in double precision."""
         weight = tensors[self.weight].flatten(1).double()
         table = tensors[self.positions].squeeze().double()
-        return table if table.shape == (len(weight), self.count) else table.T, weight
+        table = table if len(table) == len(weight) and table.shape[1] in self.lengths else table.T
+        return table[:, -self.count :], weight
 
     def patches(self, image: Tensor) -> Tensor:
         """[C, H, W] → x_p, [P, s], in double precision."""
@@ -109,7 +116,8 @@ def candidates(target: Tensors, shape: tuple[int, ...]) -> list[Embedding] | str
     if shape[0] * side**2 != pixels or shape[1] % side or shape[2] % side or side == min(shape[1:]):
         return "the first layer embeds no patches: its inputs are no squares into which the image can be cut"
     some = Embedding(name, positions="", side=side, shape=shape)
-    fits = [sorted(t.squeeze().shape) == sorted((width, some.count)) for t in target.values()]
+    shapes = [sorted((width, length)) for length in some.lengths]
+    fits = [sorted(t.squeeze().shape) in shapes for t in target.values()]
     found = [n for n, fit in zip(target, fits, strict=True) if fit and n != name]
     return [replace(some, positions=n) for n in found] or NO_POSITIONS
 
@@ -193,5 +201,5 @@ class April(Inference):
             return "the position embedding's gradient is 0"
         like = seen.target[of.weight]
         middle, variance = GREY * of.scale + of.shift, VARIANCE * of.scale**2
-        patches = solved(table, weight, middle, variance, rounding=10 * torch.finfo(like.dtype).eps)
+        patches = solved(table, weight, middle, variance, rounding=torch.finfo(like.dtype).eps)
         return matched_labels(view, seen, of.image(patches)[None].to(like))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from fedarena.attacks.reconstruction.analytic import Analytic
-from fedarena.attacks.reconstruction.cards.analytic import Options
+from fedarena.attacks.reconstruction.cards.analytic import CraftedModelOptions
 from fedarena.attacks.reconstruction.helpers.first_layers import dense_start
 from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
 from fedarena.core.rng import Rng
@@ -18,7 +18,7 @@ class CraftedModel(ActiveInference, Analytic):
 
     ordered = 16  # of a sum of many clients it would take most of the time
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CraftedModelOptions) -> None:
         super().__init__(options)
         self.needs_population = True  # for thresholds
 

@@ -67,6 +67,7 @@ class CleanRun:
         command: the command that measures it again.
         client_mean, client_lowest_decile: over honest clients, the accuracy on held-out data with the client's own
             shares of classes (`fedarena.federation.by_client`), by seed; empty where all clients hold the same mix.
+        nodes: without a server what its nodes reach (`fedarena.federation.nodes`), by name and seed; {} with one.
     """
 
     problem: str
@@ -88,6 +89,7 @@ class CleanRun:
     server_only: BySeed = field(default_factory=dict)
     client_mean: BySeed = field(default_factory=dict)
     client_lowest_decile: BySeed = field(default_factory=dict)
+    nodes: dict[str, BySeed] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[str, str]:

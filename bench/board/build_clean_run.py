@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -11,6 +12,7 @@ from fedarena.board.over_seeds import curve, rounded, seed_list, status_and_reas
 from fedarena.board.planned_trial import PlannedTrial
 from fedarena.board.references import facts
 from fedarena.goals.metrics.gain import gain
+from fedarena.goals.nodes import nodes_of
 from fedarena.records.command import command_of
 from fedarena.records.schema import Record
 
@@ -43,6 +45,7 @@ def clean_run(trials: Sequence[PlannedTrial], problem: ProblemInfo) -> CleanRun:
         local_only=local_only,
         server_only=server_only,
         **_by_client(runs),
+        nodes=_nodes(runs),
     )
     return _with_least_seed(run, runs[min(runs)], seed_list(runs)) if runs else run
 
@@ -71,6 +74,15 @@ def _by_client(runs: Mapping[int, Record]) -> dict[str, BySeed]:
         "client_mean": {seed: rounded(each["mean"]) for seed, each in found.items()},
         "client_lowest_decile": {seed: rounded(each["lowest_decile"]) for seed, each in found.items()},
     }
+
+
+def _nodes(runs: Mapping[int, Record]) -> dict[str, BySeed]:
+    """What nodes reach, by name and seed."""
+    found: dict[str, BySeed] = defaultdict(dict)
+    for seed, record in runs.items():
+        for name, value in nodes_of(record).items():
+            found[name][seed] = rounded(value)
+    return dict(found)
 
 
 def _utility(

@@ -24,7 +24,7 @@ def to_frame(board: Board) -> DataFrame:
     Clean runs have axis `utility` and their utility as score. So have the references without a federation, which stand
     under their names in place of a defense's: `reference` is their status and 0 their utility by definition. `half` is
     the half-width of the 95 % interval over seeds, missing for fewer than two. Columns `score 0`, `status 0`, `key 0` …
-    are by seed, columns `metric …` are means over seeds.
+    are by seed, columns `metric …` are means over seeds. Clean runs without a server have those of single nodes.
     """
     return _table(board).infer_objects()
 
@@ -46,7 +46,7 @@ def _table(board: Board) -> DataFrame:
 def _columns(board: Board) -> list[str]:
     of_cells = [values for c in board.cells for values in (c.statuses, c.scores, c.keys)]
     seeds = {*board.seeds, *(s for run in board.clean_runs for s in run.utility), *(s for v in of_cells for s in v)}
-    metrics = sorted({name for c in board.cells for name in c.metrics})
+    metrics = sorted({name for c in board.cells for name in c.metrics} | {n for r in board.clean_runs for n in r.nodes})
     names = [*PLACE, *RESULT, "score", "half", "seeds", "accuracy"]
     names += [f"{what} {seed}" for what in ("score", "status", "key") for seed in sorted(seeds)]
     names += [f"metric {name}" for name in metrics]
@@ -56,7 +56,7 @@ def _columns(board: Board) -> list[str]:
 def _cell(c: BoardCell) -> dict[str, Any]:
     row = {name: getattr(c, name) for name in (*PLACE, *RESULT, "settings", "command")}
     row |= _scores(c.scores) | _by_seed("status", c.statuses) | _by_seed("key", c.keys)
-    row |= {f"metric {name}": mean(list(values.values())).value for name, values in c.metrics.items() if values}
+    row |= _metrics(c.metrics)
     return {**row, "versions": _pairs(c.versions), "marks": "; ".join(c.warnings)}
 
 
@@ -64,7 +64,7 @@ def _clean_run(run: CleanRun) -> dict[str, Any]:
     row = {name: getattr(run, name) for name in ("problem", "defense", "status", "reason", "command")}
     row |= _scores(run.utility)
     row |= {"accuracy": mean(list(run.accuracy.values())).value} if run.accuracy else {}
-    row |= {name: getattr(run, name) for name in COSTS}
+    row |= {name: getattr(run, name) for name in COSTS} | _metrics(run.nodes)
     return {**row, "axis": "utility", "guarantees": _pairs(run.guarantees), "marks": "; ".join(run.warnings)}
 
 
@@ -88,6 +88,10 @@ def _scores(scores: BySeed) -> dict[str, Any]:
         return {"seeds": 0}
     m = mean(list(scores.values()))
     return {"score": m.value, "half": m.half, "seeds": m.seeds} | _by_seed("score", scores)
+
+
+def _metrics(metrics: Mapping[str, BySeed]) -> dict[str, Any]:
+    return {f"metric {name}": mean(list(values.values())).value for name, values in metrics.items() if values}
 
 
 def _by_seed(what: str, values: Mapping[int, Any]) -> dict[str, Any]:

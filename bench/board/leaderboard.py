@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedarena.board import node_lines, reference_lines
 from fedarena.board.advice import advice, summary
 from fedarena.board.board import Board
 from fedarena.board.notes import (
@@ -22,7 +23,7 @@ from fedarena.board.notes import (
 )
 from fedarena.board.rank_rule import rank_rule
 from fedarena.board.ranking import RankingRow, Score, rank_defenses
-from fedarena.board.reference_lines import ReferenceLine, reference_lines
+from fedarena.board.reference_lines import ReferenceLine
 from fedarena.board.score_text import HOW, average, counts, defense_name, rank, score, times, worst_case
 from fedarena.board.threat_filter import ThreatFilter, threats_on
 from fedarena.board.weights import Weights
@@ -77,6 +78,7 @@ class Leaderboard:
         weighted: whether that is a weighted mean, which has a column then.
         rows: the defenses in the order of their scores.
         references: what can be had without a federation; empty where it was not measured.
+        nodes: the lines of `fedarena.board.node_lines`; empty where every defense has a server.
         unranked: why defenses have no rank, one line for each reason.
         advice: which defense to take.
         notes: what a reader must know about the numbers.
@@ -95,6 +97,7 @@ class Leaderboard:
     weighted: bool
     rows: tuple[LeaderboardRow, ...]
     references: tuple[ReferenceLine, ...]
+    nodes: tuple[tuple[str, ...], ...]
     unranked: tuple[str, ...]
     advice: tuple[str, ...]
     notes: tuple[str, ...]
@@ -105,6 +108,14 @@ class Leaderboard:
     def attacked_axes(self) -> tuple[str, ...]:
         """The axes on which attacks count, which have worst cases."""
         return self.axes[1:]
+
+    @property
+    def beside(self) -> dict[str, tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+        """The tables beside the ranking, by name: what a reader must know, headings, and lines, if any."""
+        return {
+            "references": (reference_lines.INTRODUCTION, reference_lines.HEADS, [r.cells for r in self.references]),
+            "nodes": (node_lines.INTRODUCTION, node_lines.HEADS, self.nodes),
+        }
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -132,7 +143,8 @@ def render(board: Board, threats: ThreatFilter | None = None, weights: Weights |
         rule=rank_rule(threats.axes, weights),
         weighted=weights is not None,
         rows=tuple(_row(board, row) for row in rows),
-        references=tuple(reference_lines(board, threats)),
+        references=tuple(reference_lines.reference_lines(board, threats)),
+        nodes=tuple(node_lines.node_lines(board, threats)),
         unranked=tuple(unranked_lines(rows)),
         advice=tuple(advice(board, threats, rows, weights)),
         notes=tuple(notes(board, threats, rows)),

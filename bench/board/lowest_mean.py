@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,7 +45,11 @@ def lowest_mean_interval(cells: Iterable[Sequence[float]]) -> tuple[float, float
     Returns:
         (low, high), or None where no cell shows its spread.
     """
-    distinct = {tuple(scores) for scores in cells if len(scores) > 1}
+    return _lowest_mean_interval(frozenset(tuple(scores) for scores in cells if len(scores) > 1))
+
+
+@lru_cache(maxsize=10_000)  # a page shows the same cells under hundreds of filters
+def _lowest_mean_interval(distinct: frozenset[tuple[float, ...]]) -> tuple[float, float] | None:
     ends = []
     for n in {len(scores) for scores in distinct}:
         scores = np.array([one for one in distinct if len(one) == n])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fedarena.board.leaderboard import Leaderboard, LeaderboardRow, columns
-from fedarena.board.reference_lines import HEADS, INTRODUCTION
 from fedarena.core.text.markdown import escape, items, table
 
 
@@ -40,7 +39,7 @@ def ranking(leaderboard: Leaderboard) -> str:
     if not leaderboard.rows:
         return "No records, so there is nothing to rank.\n"
     unranked = _items([escape(line) for line in leaderboard.unranked])
-    tables = [_scores(leaderboard), "", _further_columns(leaderboard), "", *unranked, *_references(leaderboard)]
+    tables = [_scores(leaderboard), "", _further_columns(leaderboard), "", *unranked, *_beside(leaderboard)]
     return "\n".join([leaderboard.rule, "", *tables])
 
 
@@ -74,12 +73,13 @@ def _further_columns(leaderboard: Leaderboard) -> str:
     return _table(leaderboard, [titles[key] for key in keys], cells)
 
 
-def _references(leaderboard: Leaderboard) -> list[str]:
-    """What can be had without a federation; nothing where it was not measured."""
-    if not leaderboard.references:
-        return []
-    lines = [[escape(text) for text in line.cells] for line in leaderboard.references]
-    return [INTRODUCTION, "", table(HEADS, lines), ""]
+def _beside(leaderboard: Leaderboard) -> list[str]:
+    """What can be had without a federation, and what nodes reach without a server; nothing of what was not measured."""
+    parts: list[str] = []
+    for introduction, heads, lines in leaderboard.beside.values():
+        rows = [[escape(text) for text in line] for line in lines]
+        parts += [introduction, "", table(heads, rows), ""] if rows else []
+    return parts
 
 
 def _table(leaderboard: Leaderboard, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

@@ -17,6 +17,7 @@ from fedarena.board.published_schema import (
     LAYOUT,
     READABLE,
     ROWS,
+    WHERE_KNOWN,
     from_file_names,
     row_title,
     to_file_names,
@@ -34,7 +35,7 @@ def to_json(board: Board) -> str:
     content = {"board": LAYOUT, **to_file_names("board", asdict(board))}
     content["cells"] = [_without_defaults(cell) for cell in content["cells"]]
     content["honest"] = [
-        {name: value for name, value in run.items() if value or name not in BY_CLIENT} for run in content["honest"]
+        {name: value for name, value in run.items() if value or name not in WHERE_KNOWN} for run in content["honest"]
     ]
     for kind in ROWS:
         content[kind] = [to_file_names(kind, row) for row in content[kind]]
@@ -117,7 +118,8 @@ def _clean_run(row: dict[str, Any]) -> CleanRun:
     by_seed = {
         name: _by_seed(row.get(name, {})) for name in ("accuracy", "utility", "local_only", "server_only", *BY_CLIENT)
     }
-    return CleanRun(**from_file_names("honest", {**row, **by_seed, **tuples}))
+    nodes = {name: _by_seed(values) for name, values in row.get("nodes", {}).items()}
+    return CleanRun(**from_file_names("honest", {**row, **by_seed, "nodes": nodes, **tuples}))
 
 
 def _cell(row: dict[str, Any]) -> BoardCell:

@@ -61,6 +61,7 @@ _PROBLEM = fields(
     closed=True,
 )
 BY_CLIENT = ("client_mean", "client_lowest_decile")
+WHERE_KNOWN = (*BY_CLIENT, "nodes")
 """Fields of a clean run that a file has only where they are not empty."""
 _CLEAN_RUN = fields(
     {
@@ -75,7 +76,11 @@ _CLEAN_RUN = fields(
         "curve": each(pair),
         "keys": each(text),
     },
-    {**dict.fromkeys(("local_only", "server_only"), by_seed(number)), **dict.fromkeys(BY_CLIENT, by_seed(share))},
+    {
+        **dict.fromkeys(("local_only", "server_only"), by_seed(number)),
+        **dict.fromkeys(BY_CLIENT, by_seed(share)),
+        "nodes": named(by_seed(number)),
+    },
     closed=True,
 )
 _CELL = fields(

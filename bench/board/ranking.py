@@ -42,7 +42,7 @@ from fedarena.board.lowest_mean import lowest_mean_interval
 from fedarena.board.rank_range import DIGITS, RankRange, rank_ranges
 from fedarena.board.references import measures_utility, without_gain
 from fedarena.board.threat_filter import ThreatFilter, threats_on
-from fedarena.board.unranked import unranked
+from fedarena.board.unranked import required_attempts, unranked
 from fedarena.board.weights import Weights, used_weights
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.text.numbers import Mean, mean
@@ -139,7 +139,8 @@ def rank_defenses(
     """
     threats = threats or threats_on(board)
     tried = {c.attempt for c in board.cells if c.form == "paper"}
-    rows = [_row(board, defense, threats, weights, tried) for defense in board.defenses]
+    required = required_attempts(board, threats)
+    rows = [_row(board, defense, threats, weights, tried, required) for defense in board.defenses]
     ordered = sorted(rows, key=lambda row: (bool(row.unranked), *order(row, threats.axes)))
     ranked = [row for row in ordered if not row.unranked]
     ranges = rank_ranges([row.deciding.value for row in ranked if row.deciding.value is not None])
@@ -200,12 +201,18 @@ def utility_problems(board: Board) -> list[str]:
 
 
 def _row(
-    board: Board, defense: str, threats: ThreatFilter, weights: Weights | None, tried: Set[tuple[str, ...]]
+    board: Board,
+    defense: str,
+    threats: ThreatFilter,
+    weights: Weights | None,
+    tried: Set[tuple[str, ...]],
+    required: Set[tuple[str, ...]],
 ) -> RankingRow:
     """A defense's row without its rank.
 
     Args:
         tried: attempts in paper form on any defense.
+        required: `required_attempts(board, threats)`.
     """
     cells = [c for c in board.cells if c.defense == defense and threats.counts(c)]
     integrity, privacy = ([c for c in cells if c.axis == axis] for axis in ("integrity", "privacy"))
@@ -216,7 +223,7 @@ def _row(
     return RankingRow(
         defense=defense,
         rank=None,
-        unranked=_why_unranked(board, defense, threats, counting, weighted),
+        unranked=_why_unranked(board, defense, threats, counting, weighted, required),
         lowest=lowest,
         lowest_axis=axis,
         overall=_mean_of([score.by_seed for score in counting.values()]),
@@ -235,12 +242,18 @@ def _row(
 
 
 def _why_unranked(
-    board: Board, defense: str, threats: ThreatFilter, counting: Mapping[str, Score], weighted: Score | None
+    board: Board,
+    defense: str,
+    threats: ThreatFilter,
+    counting: Mapping[str, Score],
+    weighted: Score | None,
+    required: Set[tuple[str, ...]],
 ) -> str:
     """Why a defense has no rank; empty where it has one."""
     if defense == BASELINE:
         return "it is no defense, and stands for comparison"
-    reason = unranked(board, threats, defense, [name for name, score in counting.items() if score.value is None])
+    lacking = [name for name, score in counting.items() if score.value is None]
+    reason = unranked(board, threats, defense, lacking, required)
     if not reason and weighted is not None and weighted.value is None:
         return "no seed that has all scores with a weight"
     if not reason and "utility" in counting:

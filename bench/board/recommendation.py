@@ -13,7 +13,7 @@ from fedarena.board.rank_rule import deciding_name
 from fedarena.board.ranking import RankingRow, order
 from fedarena.board.score_text import score, times
 from fedarena.board.threat_filter import ThreatFilter
-from fedarena.board.unranked import unranked
+from fedarena.board.unranked import required_attempts, unranked
 from fedarena.board.weights import Weights
 from fedarena.contracts.baseline import BASELINE
 
@@ -65,7 +65,11 @@ def _take(board: Board, threats: ThreatFilter, rows: Sequence[RankingRow], weigh
 def beats_baseline(board: Board, rows: Sequence[RankingRow], threats: ThreatFilter) -> bool:
     """Whether the first of the rows, which has a rank, stands above FedAvg, or FedAvg has not met all that counts."""
     plain = next((row for row in rows if row.defense == BASELINE), None)
-    if plain is None or plain.deciding.value is None or unranked(board, threats, BASELINE, []):
+    if (
+        plain is None
+        or plain.deciding.value is None
+        or unranked(board, threats, BASELINE, [], required_attempts(board, threats))
+    ):
         return True
     return order(rows[0], threats.axes) < order(plain, threats.axes)
 

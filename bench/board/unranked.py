@@ -10,24 +10,33 @@ breaks down in its stronger form would pass for one that was withstood.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from fedarena.board.board import Board, BoardCell
 from fedarena.board.threat_filter import ThreatFilter
 
 
-def unranked(board: Board, threats: ThreatFilter, defense: str, lacking: Sequence[str]) -> str:
+def required_attempts(board: Board, threats: ThreatFilter) -> set[tuple[str, ...]]:
+    """The attacks and threats that a defense must have met.
+
+    A contributed attack against one defense lowers the score of that defense; others need not meet it.
+    """
+    return {c.attempt for c in board.cells if not c.found_by and threats.counts(c)}
+
+
+def unranked(
+    board: Board, threats: ThreatFilter, defense: str, lacking: Sequence[str], required: Set[tuple[str, ...]]
+) -> str:
     """The reason in words; empty where the defense is ranked.
 
     Args:
         lacking: the axes that count and on which it has no score.
+        required: `required_attempts(board, threats)`, the same for all defenses.
     """
     own = [c for c in board.cells if c.defense == defense and threats.admits(c)]
     if lacking:
         reasons = _reasons(c for c in own if c.axis in lacking)
         return f"no {' and no '.join(lacking)} score{f': {reasons}' if reasons else ''}"
-    # A contributed attack against one defense lowers the score of that defense; others need not meet it.
-    required = {c.attempt for c in board.cells if threats.counts(c) and not c.found_by}
     unmet = required - _met_attempts(own)
     excluded = {c.attempt for c in own if c.excluded} & unmet
     parts = [f"{len(unmet - excluded)} of {len(required)} attacks and threats not met"] if unmet - excluded else []

@@ -5,6 +5,7 @@ messages, attacks find nothing. The control reading does not depend on what the 
 
     server, eavesdropper   one client's upload, or the mean that a secure sum gives away
     client                 the others' mean upload, from two consecutive broadcasts, if the server steps by the mean
+    without a server       the messages of a neighbour, as if they were its models
 
 It is read as a plain protocol's (`fedarena.contracts.plain_readings`). In the paper form the upload is taken as the
 plain gradient, if it has as many numbers as the model has parameters. In the adaptive form it is matched through the
@@ -15,13 +16,16 @@ that (`fedarena.contracts.fresh_uploads`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import Tensor
 
+from fedarena.contracts import peer_readings
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.fresh_uploads import fresh_upload
 from fedarena.contracts.observation import Observation, Reading, Simulator
+from fedarena.contracts.peers import Peers
 from fedarena.contracts.plain_readings import plain_gradient
 from fedarena.contracts.simulators import (
     PlainGradient,
@@ -50,6 +54,8 @@ def control_readings(
         rounds: the whole rounds. They tell only whether the server stepped by the mean, which clients can know.
         seen, victims: see `fedarena.contracts.defense.Defense.readings`.
     """
+    if isinstance(defense, Peers):
+        return _of_messages(defense, threat, seen, victims)
     written = {r.index: r for r in rounds}
 
     def others(t: int) -> tuple[tuple[int, ...], Tensors] | None:
@@ -70,6 +76,21 @@ def control_readings(
     if not observations:
         return NotApplicable("nothing that the party saw can be read as a plain protocol's")
     return [Reading(NAME, tuple(observations))]
+
+
+def _of_messages(
+    defense: Peers, threat: Threat, seen: Mapping[int, Seen], victims: Sequence[int]
+) -> Sequence[Reading] | NotApplicable:
+    """Without a server: a neighbour's messages as if they were its models, if they are as many numbers."""
+    task = defense.task
+    plain = {
+        t: replace(now, messages={edge: like_parameters(task, sent) for edge, sent in now.messages.items()})
+        for t, now in seen.items()
+    }
+    if not all(_is_model(task, sent) for now in plain.values() for sent in now.messages.values()):
+        return NotApplicable("nothing that the party saw can be read as a plain protocol's")
+    found = peer_readings.readings(defense, threat, plain, victims, partial(peer_readings.plain_traces, defense))
+    return found if isinstance(found, NotApplicable) else [Reading(NAME, r.observations) for r in found]
 
 
 def like_parameters(task: Task, tensors: Tensors) -> Tensors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -215,6 +215,10 @@ class Defense(Observable):
         protocol.task = task
         return protocol
 
+    def assumed(self, uploads: int) -> int:
+        """f, how many of a round's uploads are assumed to be corrupted."""
+        return self.task.assumed_corrupted_per_round
+
     # -- the server before and in a round -------------------------------------------------------------
 
     def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
@@ -240,7 +244,7 @@ class Defense(Observable):
         reference = partial(self._reference, state, sent) if self.rule.auxiliary else None
         call = Call(
             weights=cohort.weights,
-            f=self.task.assumed_corrupted_per_round,
+            f=self.assumed(len(cohort.clients)),
             memory=state.extra,
             rng=rng,
             reference=reference,
@@ -387,8 +391,16 @@ class Defense(Observable):
     # -- what comes out -------------------------------------------------------------------------------
 
     def deployed(self, state: State) -> Tensors:
-        """The model that the server would deploy now. The harness evaluates it."""
+        """The model that the server would deploy now."""
         return state.params
+
+    def in_use(self, state: State, corrupted: Collection[int] = ()) -> list[Tensors]:
+        """The models that somebody would use now, which the harness evaluates: the deployed one.
+
+        Args:
+            corrupted: clients whose models count for nothing, where every client has its own.
+        """
+        return [self.deployed(state)]
 
     def release(self, state: State, rng: Rng) -> Tensors:
         """The model that clients are given in the end, in the plain model's parameters."""

@@ -58,7 +58,9 @@ class Observation:
             `simulate` leaves out.
         restore: what the party makes of images [n, *input_shape] that it found, if clients change their samples before
             they work on them. The harness calls it on the images of a reconstruction; None: they stay as they are.
-        sent: the model that a malicious server had the clients work at; None: the server's own.
+        sent: the model that a malicious server had the clients work at, of several models the one of the first of
+            `clients`; without a server the model that a node began with, as far as the party can tell; None: the
+            server's own.
         left: the model that these clients alone would have led to (`fedarena.contracts.left_models`), only where the
             attack declares that it needs it and the party knows it.
     """

@@ -88,6 +88,9 @@ class RoundView:
         honest: the honest uploads of the round [n_t − f_t, ...]; {} unless the attacker is omniscient.
         honest_clients: whose they are, in their order; () likewise.
         clients: the attacker's own that take part [f_t], in the order of `own` and of what `craft` returns.
+        weights: of all uploads in a mean without a rule, which are public: first those of `honest`, then those of
+            `own` [n_t]; (): all are equal. Without a server an upload is u_ij = h_i − h_j of a node's neighbourhood
+            (`fedarena.contracts.peers`), and the attack is asked for each honest node with corrupted neighbours.
     """
 
     round: int
@@ -98,6 +101,7 @@ class RoundView:
     honest: Tensors
     honest_clients: tuple[int, ...] = ()
     clients: tuple[int, ...] = ()
+    weights: tuple[float, ...] = ()
 
 
 class Poisoning(ABC):  # noqa: B024  (an attack overrides `batch`, `craft` or both)

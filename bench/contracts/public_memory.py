@@ -12,6 +12,7 @@ without a memory. Else it plays one with a player's memory, which is one that a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -33,30 +34,41 @@ def public_memory(defense: Defense, now: Seen, client: int) -> Tensors:
     task = defense.task
     if task.participants < len(task.sizes):
         return {}
-    known = _known(defense, task.schedule.taken(task.sizes[client]))
-    t = min(now.index, len(known) - 1)
-    memories = [known[t] for _ in PLAYERS]
+    played = _played(defense, task.schedule.taken(task.sizes[client]))
+    if now.index and not played.anything:
+        return {}
+    t = min(now.index, len(played.before) - 1)
+    memories = [played.before[t] for _ in PLAYERS]
     while t < now.index:
         first = _remembered(defense, now.down, client, memories[0], t, PLAYERS[0])
-        if not first:
-            return {}
-        memories = [first, _remembered(defense, now.down, client, memories[1], t, PLAYERS[1])]
+        memories = [first, first and _remembered(defense, now.down, client, memories[1], t, PLAYERS[1])]
         t += 1
         alike = [name for name in first if _alike(name, memories)]
         if not alike:
+            played.anything = t > 1
             return {}
-        if len(alike) == len(memories[0]) and t == len(known):
-            known.append(memories[0])
+        if len(alike) == len(memories[0]) and t == len(played.before):
+            played.before.append(memories[0])
     return memories[0]
 
 
-@lru_cache(maxsize=16)
-def _known(defense: Defense, samples: int) -> list[Tensors]:
-    """The memories before each round that were played so far, of clients with so many samples, if all of it is public.
+@dataclass
+class _Played:
+    """What is known of the memories of clients with so many samples. It depends on neither samples nor broadcasts, so
+    that it does not matter which round was asked about first.
 
-    They depend on neither samples nor broadcasts, so that it does not matter which round was asked about first.
+    Attributes:
+        before: the memories before each round that were played so far, if all of them is public.
+        anything: whether anything may be public after the first round. If not, nothing is after any.
     """
-    return [{}]
+
+    before: list[Tensors]
+    anything: bool = True
+
+
+@lru_cache(maxsize=16)
+def _played(defense: Defense, samples: int) -> _Played:
+    return _Played([{}])
 
 
 def _remembered(defense: Defense, down: Tensors, client: int, memory: Tensors, t: int, player: int) -> Tensors:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +12,8 @@ from torch import Tensor
 from fedarena.core.tensors import Tensors, row
 from fedarena.core.threat import Threat
 from fedarena.problem.task import Batch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,12 @@ class Round:
         victim: the client whose upload is attacked; None where none was drawn.
         extra: what the server kept beside its parameters at the round's start.
         memories: what each participant kept of earlier rounds, in the order of `participants`.
+        models: without a server, the model that each node began the round with, in the order of `participants`. Then
+            `down` is the public model of the first round, and nothing later; `ups` stay with the nodes.
+        messages: without a server, what crossed each edge, by sender and receiver.
+        coalition: without a server, the curious client and the other neighbours of the victim that collude with it.
+        tapped: without a server, the edge that an eavesdropper reads.
+        halves: without a server, the nodes' models after their local steps, in the order of `participants`.
     """
 
     index: int
@@ -49,6 +58,15 @@ class Round:
     victim: int | None = None
     extra: Tensors = field(default_factory=dict)
     memories: tuple[Tensors, ...] = ()
+    models: Tensors = field(default_factory=dict)
+    messages: Mapping[tuple[int, int], Tensors] = field(default_factory=dict)
+    coalition: tuple[int, ...] = ()
+    tapped: tuple[int, int] | None = None
+    halves: Tensors = field(default_factory=dict)
+
+    def model_of(self, client: int) -> Tensors:
+        """The model from which a client began: the server's, or without a server its own."""
+        return row(self.models, self.participants.index(client)) if self.models else self.params
 
 
 @dataclass(frozen=True)
@@ -70,6 +88,9 @@ class Seen:
             it, since they read all messages.
         wire: with secure aggregation, each message, in the order of `participants`.
         victim: the client whose upload is attacked by a party that sees several; None: the first that is not its own.
+        messages: without a server, what the party heard or sent itself, by sender and receiver. `down` is then a
+            client's own model, and for an eavesdropper the public one of the first round.
+        halves: without a server, what the client and those that collude with it sent, in plain parameters, by node.
     """
 
     index: int
@@ -86,39 +107,66 @@ class Seen:
     averaged: tuple[int, ...] = ()
     wire: Tensor | None = None
     victim: int | None = None
+    messages: Mapping[tuple[int, int], Tensors] = field(default_factory=dict)
+    halves: Mapping[int, Tensors] = field(default_factory=dict)
 
 
 def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
     """The rounds that a party saw, by round number, each with the fields that its visibility includes.
 
-    A client sees the rounds in which it was sampled, and no others. A party without the broadcast sees none.
+    A client sees the rounds in which it was sampled, and no others. A party without the broadcast sees none. Without a
+    server, a client sees its coalition's edges, and an eavesdropper the one between the curious client and the victim.
 
     Args:
         own_data: the samples of client `threat.client`, or of the server.
     """
     visibility = threat.visibility
-    seen: dict[int, Seen] = {}
-    for r in rounds:
-        own = r.participants.index(threat.client) if threat.client in r.participants else None
-        if not visibility.down or (visibility.own and own is None):
-            continue
-        seen[r.index] = Seen(
-            index=r.index,
-            participants=r.participants,
-            down=r.down,
-            ups=r.ups if visibility.ups and r.wire is None else None,
-            params=r.params if visibility.state else None,
-            secret=r.secret if visibility.state else None,
-            extra=r.extra if visibility.state else None,
-            own_up=row(r.ups, own) if visibility.own and own is not None else None,
-            own_batch=r.batches[own] if visibility.own and own is not None else None,
-            own_data=own_data if visibility.own or visibility.state else None,
-            mean=r.mean if visibility.ups else None,
-            averaged=r.averaged,
-            wire=r.wire if visibility.ups else None,
-            victim=r.victim,
-        )
-    return seen
+    return {
+        r.index: _seen(r, threat, own_data)
+        for r in rounds
+        if visibility.down
+        and (threat.client in r.participants or not visibility.own)
+        and not (visibility.state and r.models)  # there is no server
+    }
+
+
+def _seen(r: Round, threat: Threat, own_data: Batch | None) -> Seen:
+    """One of these rounds."""
+    sees = threat.visibility
+    own = r.participants.index(threat.client) if sees.own else None
+    uploads = sees.ups and not r.models
+    return Seen(
+        index=r.index,
+        participants=r.participants,
+        down=r.down if own is None or not r.models else row(r.models, own),
+        ups=_if(uploads and r.wire is None, r.ups),
+        params=_if(sees.state, r.params),
+        secret=_if(sees.state, r.secret),
+        extra=_if(sees.state, r.extra),
+        own_up=None if own is None else row(r.ups, own),
+        own_batch=None if own is None else r.batches[own],
+        own_data=_if(sees.own or sees.state, own_data),
+        mean=_if(uploads, r.mean),
+        averaged=r.averaged,
+        wire=_if(uploads, r.wire),
+        victim=r.victim,
+        messages={edge: message for edge, message in r.messages.items() if _sees(threat, r, edge)},
+        halves={i: row(r.halves, r.participants.index(i)) for i in r.coalition if sees.own},
+    )
+
+
+def _if(seen: bool, what: T) -> T | None:
+    return what if seen else None
+
+
+def _sees(threat: Threat, r: Round, edge: tuple[int, int]) -> bool:
+    """Whether a party sees what crosses an edge.
+
+    A client sees all of its own and of those that collude with it, an eavesdropper the one that it taps.
+    """
+    if threat.visibility.own:
+        return not set(edge).isdisjoint(r.coalition)
+    return threat.visibility.ups and not threat.visibility.state and edge in (r.tapped, (r.tapped or ())[::-1])
 
 
 def weights(sizes: Sequence[int], participants: Sequence[int]) -> Tensor:

@@ -1,6 +1,7 @@
 """The card of another package's attack, as data: a process of its own imports it, so that its code never runs here.
 
-`python -m fedarena.core.foreign_card TARGET WHERE` prints the card and the others of its module as JSON.
+`python -m fedarena.core.foreign_card TARGET WHERE` prints the card and the others of its module as JSON. A process that
+is forked says the same, where there are such (`fedarena.core.process_template`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from dataclasses import Field, field, fields, make_dataclass
 from typing import Any
 
 from fedarena.core.card import Card, import_card
-from fedarena.core.errors import UserError
+from fedarena.core.errors import ToldByProcess, UserError
+from fedarena.core.fresh_process import ask
 from fedarena.core.method_caches import method_cache, on_change
 from fedarena.core.options import Needs, scalar
-from fedarena.core.process_template import module_path
+from fedarena.core.process_template import is_running, module_path
+from fedarena.core.request_loop import Say
 
 Rebuild = typing.Callable[[str, dict[str, Any]], Any]
 """Options, from the name of their attack and their values."""
@@ -60,21 +63,31 @@ def _plain_card(target: str, where: str) -> dict[str, Any]:
     path = module_path()
     if (path, target) in _read:
         return _read[path, target]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "fedarena.core.foreign_card", target, where],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    try:
-        kind, content = json.loads(done.stdout)
-    except ValueError:
-        raise UserError(f"{where} cannot be loaded: its process ended with status {done.returncode}") from None
+    kind, content = _said(target, where)
     if kind != "cards":
         raise UserError(str(content))
     module = target.partition(":")[0]
     _read.update({(path, f"{module}:{name}"): dict(plain) for name, plain in dict(content).items()})
     return _read[path, target]
+
+
+def _said(target: str, where: str) -> Any:
+    """What the process says. It is a fork where that is no more work than to start Python and import torch."""
+    if is_running():
+        try:
+            return json.loads(ask("fedarena.core.foreign_card", (target, where)))
+        except (ToldByProcess, ValueError) as error:
+            raise UserError(f"{where} cannot be loaded: {error}") from None
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "fedarena.core.foreign_card", target, where],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": module_path()},
+    )
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise UserError(f"{where} cannot be loaded: its process ended with status {done.returncode}") from None
 
 
 def _tuples(value: Any) -> Any:
@@ -141,21 +154,24 @@ def _described(one: Field[Any], hint: Any) -> dict[str, Any]:
 
 
 def main(target: str, where: str) -> None:
-    """Print the cards of a module by name, or why the one that is asked for cannot be read.
-
-    What its package prints goes to stderr.
-    """
-    module, _, attribute = target.partition(":")
-    out = os.fdopen(os.dup(1), "w")
+    """Print the answer of `work`. What the card's package prints goes to stderr."""
+    out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    out.write(work((target, where)))
+    out.close()
+
+
+def work(request: tuple[str, str], say: Say = lambda message: None) -> bytes:
+    """The cards of a module by name, or why the one that is asked for cannot be read."""
+    target, where = request
+    module, _, attribute = target.partition(":")
     try:
         said = json.dumps(["cards", {attribute: to_plain(import_card(target, where)), **_beside(module, attribute)}])
     except UserError as error:
         said = json.dumps(["error", str(error)])
     except (TypeError, ValueError) as error:
         said = json.dumps(["error", f"{where} holds what is no plain data: {' '.join(str(error).split())[:300]}"])
-    out.write(said)
-    out.close()
+    return said.encode()
 
 
 def _beside(module: str, attribute: str) -> dict[str, Any]:

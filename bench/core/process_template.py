@@ -117,10 +117,15 @@ _templates: list[Template] = []
 _lock = Lock()
 
 
+def is_running() -> bool:
+    """Whether this process has a template."""
+    return bool(_templates) and _templates[0].usable()
+
+
 def fork(module: str) -> Forked:
     """A fresh process, forked from this process's template, which is started where there is none."""
     with _lock:
-        if not _templates or not _templates[0].usable():
+        if not is_running():
             _templates[:] = [Template()]
         template = _templates[0]
     return Forked(template, module)

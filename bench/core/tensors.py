@@ -56,7 +56,12 @@ def weighted_mean(stacked: Mapping[str, Tensor], weights: Tensor) -> Tensors:
 
 def combine(a: float, x: Mapping[str, Tensor], b: float, y: Mapping[str, Tensor]) -> Tensors:
     """a·x + b·y, name by name."""
-    return {name: a * t + b * y[name] for name, t in x.items()}
+    return {name: _times(a, t) + _times(b, y[name]) for name, t in x.items()}
+
+
+def _times(a: float, t: Tensor) -> Tensor:
+    """a·t; t itself where that has the same bits."""
+    return t if a == 1 and t.is_floating_point() else a * t
 
 
 def scale(a: float, x: Mapping[str, Tensor]) -> Tensors:

@@ -77,6 +77,7 @@ def metrics(record: Record) -> dict[str, float]:
         **{f"score.{name}": value for name, value in record["scores"].items()},
         **{f"metric.{name}": value for name, value in record["metrics"].items()},
         **{f"utility.{name}": utility.get(name) for name in ("clean_accuracy", "fedavg_accuracy", "chance")},
+        **{f"utility.{name}": value for name, value in utility.get("nodes", {}).items()},
         **{f"guarantee.{name}": value for name, value in record["guarantees"].items()},
         **{f"cost.{name}": value for name, value in cost.items()},
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from fedarena.contracts.defense import Defense
+from fedarena.contracts.defense import Cohort, Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples, as_uploads
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
@@ -36,7 +36,7 @@ class NoAdversary:
         """Every client computes."""
         return True
 
-    def uploads(self, t: int, clients: Sequence[int], down: Tensors, computed: Tensors) -> Tensors:
+    def uploads(self, t: int, cohort: Cohort, down: Tensors, computed: Tensors, receiver: int | None = None) -> Tensors:
         """The uploads as they are."""
         return computed
 
@@ -52,14 +52,14 @@ class Adversary:
     Attributes:
         attack: what they do. corrupted: who they are. rng: their randomness, of a seed of its own.
         simulated: whether an attacker simulates the federation; then a client's memory is not measured.
-        memory: what the attack keeps between rounds.
+        memory: what the attack keeps between rounds, for each receiver apart.
     """
 
     attack: Poisoning
     corrupted: frozenset[int]
     rng: Rng
     simulated: bool = False
-    memory: Tensors = field(default_factory=dict)
+    memory: dict[int | None, Tensors] = field(default_factory=dict)
 
     def batch(self, client: int, batch: Batch, t: int) -> Batch:
         """The batch that a client trains on. An attacker who knows no data is not shown any."""
@@ -76,19 +76,20 @@ class Adversary:
         """Whether a harmful phase of the attack ends with this round."""
         return self.attack.culminates(t)
 
-    def uploads(self, t: int, clients: Sequence[int], down: Tensors, computed: Tensors) -> Tensors:
-        """All uploads of the round, in the order of `clients`.
+    def uploads(self, t: int, cohort: Cohort, down: Tensors, computed: Tensors, receiver: int | None = None) -> Tensors:
+        """All uploads of the round, in the order of the cohort's clients.
 
         Integers in an upload say how it is to be read (a seed, a count). They stay as the protocol has them; a client
         that computed nothing takes those of another.
 
         Args:
             computed: the protocol's uploads, stacked over the clients for which `computes` is true.
+            receiver: the node that gets them; None: the server.
 
         Raises:
             UnusableAnswer: what the attack sends has not the shape of an upload.
         """
-        places = self._places(clients)
+        clients, places = cohort.clients, self._places(cohort.clients)
         if not places.corrupted:
             return computed
         if not self.attack.sends:
@@ -96,9 +97,10 @@ class Adversary:
         integers = {name: x for name, x in computed.items() if not x.is_floating_point()}
         floats = {name: x for name, x in computed.items() if x.is_floating_point()}
         honest = _rows(floats, [places.row[i] for i in places.honest])
-        view = self._view(t, clients, down, floats, honest)
+        view = self._view(t, cohort, down, floats, honest)
         expected = {name: [view.size, *x.shape[1:]] for name, x in honest.items()}
-        sent, self.memory = crafted(self.attack, view, self.memory, self.rng.child("craft", t), expected)
+        rng = self.rng.child("craft", t, *(() if receiver is None else (receiver,)))
+        sent, self.memory[receiver] = crafted(self.attack, view, self.memory.get(receiver, {}), rng, expected)
         sent = {name: sent[name].to(x) for name, x in honest.items()}  # float64 may be infinite in float32
         sent = without_infinities(sent, range(view.size))
         order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))
@@ -114,8 +116,9 @@ class Adversary:
             row={i: row for row, i in enumerate(computing)},
         )
 
-    def _view(self, t: int, clients: Sequence[int], down: Tensors, computed: Tensors, honest: Tensors) -> RoundView:
+    def _view(self, t: int, cohort: Cohort, down: Tensors, computed: Tensors, honest: Tensors) -> RoundView:
         """What the attack's knowledge allows it to see, as copies."""
+        clients, weights = cohort.clients, cohort.weights.tolist()
         places, omniscient = self._places(clients), self.attack.knowledge.knows == "omniscient"
         own = [places.row[i] for i in places.corrupted] if self.attack.follows else []
         return RoundView(
@@ -127,6 +130,7 @@ class Adversary:
             honest={name: x.clone() for name, x in honest.items()} if omniscient else {},
             honest_clients=tuple(clients[i] for i in places.honest) if omniscient else (),
             clients=tuple(clients[i] for i in places.corrupted),
+            weights=tuple(weights[i] for i in (*places.honest, *places.corrupted)),
         )
 
 

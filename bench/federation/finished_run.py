@@ -121,15 +121,19 @@ class FinishedRun:
             played: a round that is used in place of the observation's own.
         """
         r = played or self.round(observation.round)
-        truth = observation.estimate_of.truth(r.params, r.after, partial(self._gradient, observation, r.params))
+        truth = observation.estimate_of.truth(r.params, r.after, partial(self._gradient, observation, r))
         return same_names(truth, tuple(observation.estimate or ()))
 
-    def _gradient(self, observation: Observation, params: Tensors) -> Tensors:
-        """The plain gradient of the samples behind an observation, averaged over its clients by N_c."""
+    def _gradient(self, observation: Observation, r: Round) -> Tensors:
+        """The plain gradient of the samples behind an observation, averaged over its clients by N_c.
+
+        It is taken where the clients began.
+        """
         task = self.problem.task
         gradients = []
         for client in observation.clients:
             x, y = self._samples(observation.round, client)
+            params = r.model_of(client)
             if len(y):
                 gradients.append(gradient(task.loss, params, x, y))
             else:  # a Poisson batch may be empty

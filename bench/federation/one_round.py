@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Self
 
 import torch
@@ -17,11 +16,11 @@ from fedarena.contracts.transcript import Round, weights
 from fedarena.core.contract import is_built_in
 from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.global_generators import seeded_generators
-from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, to
 from fedarena.core.threat import CURIOUS
 from fedarena.federation.adversary import Adversary, NoAdversary
+from fedarena.federation.client_memory import PeakMemory
 from fedarena.federation.replay import NO_REPLAYS, Replays, digest
 from fedarena.federation.secure_aggregation import Summed, sum_up
 from fedarena.models.drawn import draw_masks, has_drawn
@@ -30,57 +29,6 @@ from fedarena.problem.task import Batch
 
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says."""
-
-
-def client_peak(defense: Defense, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> int:
-    """The memory that one client's round takes, as `--client-memory` limits it and as every run prints it, in bytes.
-
-        peak = broadcast + the client's memory + its batch + all tensors of its step
-
-    The step is counted in both forms that a defense has of it, `client_low_memory` and `clients` with this one client.
-    The smaller count is taken: which form is thriftier depends on the model, and a device would run that one. The
-    scratch of kernels is not counted.
-
-    Args:
-        down: the broadcast. memory: the client's memory of earlier rounds. noise: its randomness of this one.
-    """
-    forms = (
-        partial(defense.client_low_memory, down, batch, memory, noise),
-        partial(defense.clients, down, [batch], [memory], [noise]),
-    )
-    step = min(peak_bytes(form)[1] for form in forms)
-    return step + nbytes(down) + nbytes(memory) + batch.nbytes
-
-
-@dataclass
-class PeakMemory:
-    """The largest peak that a client had so far.
-
-    A step is measured again only when the client holds tensors of other names, since its memory may grow for some
-    rounds.
-
-    Attributes:
-        limit: MB (10^6 bytes) that a client may use, if there is a limit.
-        bytes: the peak.
-    """
-
-    limit: float | None
-    bytes: int = 0
-    _measured: set[tuple[frozenset[str], frozenset[str]]] = field(default_factory=set)
-
-    def measure(self, defense: Defense, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> None:
-        """Measure a client's step, given as for `client_peak`. Raises UserError where it takes more than the limit."""
-        names = (frozenset(down), frozenset(memory))
-        if names in self._measured:
-            return
-        self._measured.add(names)
-        needed = client_peak(defense, down, batch, memory, noise)
-        if self.limit is not None and needed > self.limit * 1e6:
-            raise UserError(
-                f"option 'client-memory' is {self.limit:g} MB, but a client's step takes {needed / 1e6:.3f} MB with "
-                "this defense, model and batch"
-            )
-        self.bytes = max(self.bytes, needed)
 
 
 @dataclass(frozen=True)
@@ -210,7 +158,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     work, clock = draw_work(federation, t), Clock(federation.problem.device)
     with clock:
         sent = _broadcast(defense, state, rng.child("broadcast", t))
-    _try_first_client(federation, t, sent.down, work)
+    try_first_client(federation, t, sent.down, work)
     down = float(nbytes(sent.down) * len(work.clients))
     try:
         with clock:
@@ -243,7 +191,7 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
     )
 
 
-def _try_first_client(federation: Federation, t: int, down: Tensors, work: ClientWork) -> None:
+def try_first_client(federation: Federation, t: int, down: Tensors, work: ClientWork) -> None:
     """Measure the memory of a client's step, and see whether a user's is pure. Raises UserError."""
     defense, memory = federation.defense, federation.memories.get(work.clients[0], {})
     if federation.peak is not None:
@@ -329,7 +277,12 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
         [work.noises[i] for i in computing],
     )
     memories.update(zip((work.clients[i] for i in computing), after, strict=True))
-    return Uploads(adversary.uploads(t, work.clients, sent.down, computed), computing[0])
+    return Uploads(adversary.uploads(t, _cohort(federation, work.clients), sent.down, computed), computing[0])
+
+
+def _cohort(federation: Federation, clients: tuple[int, ...]) -> Cohort:
+    problem = federation.problem
+    return Cohort(clients, weights(problem.task.sizes, clients).to(problem.device))
 
 
 def _received(
@@ -339,8 +292,7 @@ def _received(
 
     Raises TooFewSurvivors and TooLarge, as `fedarena.contracts.secure_sum.SecureSum` does.
     """
-    problem, secure = federation.problem, federation.defense.secure
-    cohort = Cohort(clients, weights(problem.task.sizes, clients).to(problem.device))
+    secure, cohort = federation.defense.secure, _cohort(federation, clients)
     if secure is None:
         return None, ups, cohort
     randomness, corrupted = federation.rng.child("secure", t), federation.adversary.corrupted

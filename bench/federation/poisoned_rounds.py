@@ -16,7 +16,7 @@ import torch
 from fedarena.contracts.curious_poisoning import CuriousPoisoning, Turn
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.observation import Observation, Reading
-from fedarena.contracts.plain_readings import observation
+from fedarena.contracts.peers import NO_SERVER, Peers
 from fedarena.contracts.simulators import why_no_difference
 from fedarena.contracts.transcript import Round, Seen
 from fedarena.core.global_generators import generators_of
@@ -52,6 +52,8 @@ class PoisonedRounds(FinishedRun):
 
 def why_unreadable(defense: Defense) -> NotApplicable | None:
     """Why two broadcasts of a protocol do not show the server's step; None if they do."""
+    if isinstance(defense, Peers):
+        return NO_SERVER
     if defense.secure is not None:
         return NotApplicable("a secure sum is a mean, in which no upload moves the weight of another")
     if defense.task.schedule.server_optimizer != "sgd":
@@ -80,8 +82,12 @@ def poisoned_rounds(
             return sent
         read = partial(_read, finished, threat, r, turn)
         sent = {name: sent[name].to(own) for name, own in turn.own.items()}  # float64 may be infinite in float32
-        poisoned[r.index] = read(without_infinities(sent, range(len(turn.clients))))
-        honest[r.index] = replace(read(turn.own), estimate=None)  # so that what is told of estimates is of poison
+        shown, plain = read(without_infinities(sent, range(len(turn.clients)))), read(turn.own)
+        if isinstance(shown, NotApplicable):
+            return shown
+        assert not isinstance(plain, NotApplicable), "the same protocol, round and victim"
+        poisoned[r.index] = shown
+        honest[r.index] = replace(plain, estimate=None)  # so that what is told of estimates is of poison
     return PoisonedRounds(
         spec=finished.spec,
         problem=finished.problem,
@@ -118,12 +124,14 @@ def _rows(r: Round, clients: Sequence[int]) -> Tensors:
     return {name: up[index] for name, up in r.ups.items()}
 
 
-def _read(finished: FinishedRun, threat: Threat, r: Round, turn: Turn, sent: Tensors) -> Observation:
-    """The next broadcast's difference where the corrupted clients send this, read as the victim's upload."""
+def _read(finished: FinishedRun, threat: Threat, r: Round, turn: Turn, sent: Tensors) -> Observation | NotApplicable:
+    """The next broadcast's difference where the corrupted clients send this, read as the protocol reads an upload."""
     after = _next_broadcast(finished, turn, r, sent)
     shown = turn.protocol.direction_between(r.down, after)
-    now = Seen(index=r.index, participants=r.participants, down=r.down)
-    return observation(turn.protocol, threat, now, (turn.victim,), _without_own(turn, shown, sent), None)
+    upload = stack([_without_own(turn, shown, sent)])
+    now = Seen(index=r.index, participants=(turn.victim,), down=r.down, ups=upload, victim=turn.victim)
+    readings = turn.protocol.readings(Threat("eavesdropper", threat.form), {r.index: now}, [r.index])
+    return readings if isinstance(readings, NotApplicable) else readings[0].observations[0]
 
 
 def _next_broadcast(finished: FinishedRun, turn: Turn, r: Round, sent: Tensors) -> Tensors:

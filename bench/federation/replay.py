@@ -56,12 +56,12 @@ class Replays:
 
     @classmethod
     def of_defense(cls, spec: MethodSpec, task: Task) -> Replays:
-        """The server's steps, and secure sums."""
+        """The server's or the nodes' steps, and secure sums."""
         parts = compose.added("defense", spec)
         if not parts:
             return cls()
         kinds, rounds = {kind for kind, _ in parts}, task.schedule.rounds
-        steps, sums = {"aggregate"} if kinds - {"secure"} else set(), {"sum", "sum without messages"}
+        steps, sums = {"aggregate", "mix"} if kinds - {"secure"} else set(), {"sum", "sum without messages"}
         # By the operating system's randomness, so that no method can know them.
         chosen = {secrets.randbelow(min(FIRST, rounds))}
         if rounds > FIRST:
@@ -149,6 +149,7 @@ def _call_of(defense: Any, t: int, what: str) -> Callable[..., Any]:
     """The function of a defense that was called."""
     calls: dict[str, Callable[[], Callable[..., Any]]] = {
         "aggregate": lambda: defense.in_round(t).aggregate,
+        "mix": lambda: defense.in_round(t).mix,
         "sum": lambda: defense.secure,
         "sum without messages": lambda: defense.secure.without_messages,
     }

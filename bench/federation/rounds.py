@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import math
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
+from statistics import fmean, median
 
 from fedarena.contracts.defense import Defense, State
+from fedarena.contracts.peers import Peers
 from fedarena.contracts.secure_sum import TooLarge
 from fedarena.contracts.transcript import Round
 from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
+from fedarena.federation import one_round, peer_round
 from fedarena.federation.adversary import Adversary, NoAdversary
-from fedarena.federation.one_round import Draw, Federation, PeakMemory, RoundResult, Verdict, play
+from fedarena.federation.client_memory import PeakMemory
+from fedarena.federation.one_round import Draw, Federation, RoundResult, Verdict
 from fedarena.federation.replay import NO_REPLAYS, Replays
 from fedarena.problem.problem import Problem
 
-Probe = Callable[[Tensors], float | None]
-"""Deployed parameters → a number, or None."""
+Probe = Callable[[Sequence[Tensors]], float | None]
+"""The models in use → a number, or None."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """The deployed model after `rounds` rounds, on held-out data.
+    """The model after `rounds` rounds, on held-out data; without a server, the mean over the honest nodes' own models.
 
     Attributes:
         by_class: see `fedarena.problem.problem.Problem.evaluate_by_class`.
-        probed: what the caller's probe made of the model; None without one.
+        probed: what the caller's probe made of the models in use; None without one.
+        worst: the least accuracy of a model in use; with a server it is `accuracy`.
     """
 
     rounds: int
@@ -36,6 +41,7 @@ class Point:
     loss: float
     by_class: tuple[float, ...] = ()
     probed: float | None = None
+    worst: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Run:
     Attributes:
         params: the deployed model after the last round.
         release: the model that clients get in the end.
+        models: without a server, the models of all nodes after the last round, stacked; {} with one.
+        in_use: the models that were evaluated after the last round.
         not_replayed: why the run counts for nothing, where a call does not follow from what it was given.
         curve: evaluations, the last one after the last round.
         rounds: the rounds that were written down.
@@ -53,7 +61,7 @@ class Run:
         seconds: time of the training without evaluation: CPU time of the process on a CPU (wall time on a busy machine
             means little), wall time on a GPU. It is the number of rounds times their median time. A sum would also
             count one-time costs, such as the late start of libraries in the first round and garbage collection.
-        peak_bytes: peak memory of one client (`fedarena.federation.one_round`), the maximum over rounds.
+        peak_bytes: peak memory of one client (`fedarena.federation.client_memory`), the maximum over rounds.
         diverged_at: the round after which a parameter was no longer finite, or in which an upload was too large for a
             secure sum; None for a run that did not diverge.
         why: the reason in a sentence, where it diverged.
@@ -76,6 +84,8 @@ class Run:
     why: str = ""
     release: Tensors = field(default_factory=dict)
     not_replayed: str = ""
+    models: Tensors = field(default_factory=dict)
+    in_use: tuple[Tensors, ...] = ()
 
     @property
     def accuracy(self) -> float:
@@ -129,7 +139,7 @@ def run(
     adversary: Adversary | None = None,
     draw: Draw = lambda t, client: None,
     replays: Replays = NO_REPLAYS,
-    probe: Probe = lambda params: None,
+    probe: Probe = lambda models: None,
 ) -> Run:
     """Train for the scheduled rounds.
 
@@ -140,17 +150,17 @@ def run(
         adversary: the corrupted clients; None: all clients follow the protocol.
         draw: prescribes the batches of an experiment; by default clients draw as the problem says.
         replays: remembers some calls of the defense, which are replayed in the end.
-        probe: measures one more number of the deployed model at every evaluation (`Point.probed`).
+        probe: measures one more number of the models in use at every evaluation (`Point.probed`).
     """
     schedule = problem.task.schedule
     with generators_of(rng):
         federation = _federation(defense, problem, rng, adversary, draw, replays)
         state = defense.init(problem.init, rng.child("init"), problem.auxiliary)
         curve, totals, diverged_at, why = list[Point](), Totals(), None, ""
-        evaluate = partial(_evaluate, defense, problem, probe, curve)
+        evaluate = partial(_evaluate, federation, probe, curve)
         for t in range(schedule.rounds):
             try:
-                result = play(federation, state, t, write=t in watch)
+                result = _play(federation, state, t, t in watch)
             except TooLarge as error:
                 if t == 0:  # before the first step no run can have diverged, so the bound is too small
                     raise
@@ -171,11 +181,28 @@ def run(
         return _finished(federation, state, tuple(curve), totals, diverged_at, why)
 
 
-def _evaluate(defense: Defense, problem: Problem, probe: Probe, curve: list[Point], state: State) -> Point:
+def _play(federation: Federation, state: State, t: int, write: bool) -> RoundResult:
+    """One round, with a server or without."""
+    if isinstance(federation.defense, Peers):
+        return peer_round.play(federation, federation.defense, state, t, write)
+    return one_round.play(federation, state, t, write)
+
+
+def _evaluate(federation: Federation, probe: Probe, curve: list[Point], state: State) -> Point:
     """Add a point to the curve."""
-    params = defense.deployed(state)
-    curve.append(Point(state.round, *problem.evaluate_by_class(params), probed=probe(params)))
-    return curve[-1]
+    models = federation.defense.in_use(state, federation.adversary.corrupted)
+    accuracies, losses, by_class = zip(*map(federation.problem.evaluate_by_class, models), strict=True)
+    of_classes = tuple(map(fmean, zip(*by_class, strict=True)))
+    point = Point(
+        state.round,
+        accuracy=fmean(accuracies),
+        loss=fmean(losses),
+        by_class=of_classes,
+        probed=probe(models),
+        worst=min(accuracies),
+    )
+    curve.append(point)
+    return point
 
 
 def _federation(
@@ -195,9 +222,11 @@ def _federation(
 
 def untrained(problem: Problem) -> Run:
     """A run without any round, for an attack that cannot start."""
+    accuracy, loss = problem.evaluate(problem.init)
     return Run(
         params=problem.init,
-        curve=(Point(0, *problem.evaluate(problem.init)),),
+        in_use=(problem.init,),
+        curve=(Point(0, accuracy=accuracy, loss=loss),),
         rounds=(),
         bytes_up=0.0,
         bytes_down=0.0,
@@ -236,4 +265,6 @@ def _finished(
         why=why,
         not_replayed=federation.replays.complaint(federation.problem.device.type),
         release=defense.release(state, federation.rng.child("release")),
+        models=defense.models(state) if isinstance(defense, Peers) else {},
+        in_use=tuple(defense.in_use(state, federation.adversary.corrupted)),
     )

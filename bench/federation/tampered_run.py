@@ -16,6 +16,7 @@ from fedarena.contracts.active_inference import ActiveInference, Bait, Opportuni
 from fedarena.contracts.defense import Cohort, State
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.observation import Candidates, Observation, Reading, Simulator
+from fedarena.contracts.peers import NO_SERVER, Peers
 from fedarena.contracts.secure_sum import TooFewSurvivors, TooLarge
 from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.contracts.view import View
@@ -43,6 +44,11 @@ class TamperedRound:
     def round(self) -> Round:
         """The round with what the first targets got."""
         return self.rounds[0]
+
+    @property
+    def whole(self) -> Round:
+        """The round of all targets together, with what the first of them got as the broadcast."""
+        return replace(self.round, averaged=tuple(client for r in self.rounds for client in r.averaged))
 
     def of(self, client: int) -> Round:
         """The round with what a target got as the broadcast; of one that dropped out any."""
@@ -74,8 +80,14 @@ class TamperedRun(FinishedRun):
                     break
                 by_message.append(readings)
             else:
-                for same in zip(*by_message, strict=True):
-                    joined = joint([reading.observations for reading in same], self.problem.task.sizes)
+                whole = by_message[0]
+                if len(by_message) > 1:
+                    all_readings = super().readings(threat, {**seen, **cut([self.tampered[t].whole], threat)}, [t])
+                    assert not isinstance(all_readings, NotApplicable), "the parts have readings"
+                    whole = all_readings
+                for of_all, *same in zip(whole, *by_message, strict=True):
+                    parts = [reading.observations for reading in same]
+                    joined = joint(of_all.observations, parts, self.problem.task.sizes)
                     by_name.setdefault(same[0].name, []).extend(self._without_spoiled(o) for o in joined)
         return [Reading(name, tuple(observations)) for name, observations in by_name.items()] or why
 
@@ -91,7 +103,9 @@ class TamperedRun(FinishedRun):
         candidates: Sequence[Candidates] = (),
     ) -> View:
         """The view of a reading, with the models that were sent."""
-        sent = tuple(replace(o, sent=self.tampered[o.round].bait.message.params) for o in reading.observations)
+        sent = tuple(
+            replace(o, sent=self.tampered[o.round].bait.messages[o.clients[0]].params) for o in reading.observations
+        )
         return super().view(threat, attack, Reading(reading.name, sent), truths, candidates)
 
     def _without_spoiled(self, o: Observation) -> Observation:
@@ -141,12 +155,19 @@ class SimulateParts:
         return weighted_mean(stack([part(xs, ys) for part, xs, ys in of_parts]), x.new_tensor(self.shares))
 
 
-def joint(parts: Sequence[Sequence[Observation]], sizes: Sequence[int]) -> Sequence[Observation]:
-    """Observations of one sum as each part of its clients explains them → of all these clients together."""
+def joint(
+    whole: Sequence[Observation], parts: Sequence[Sequence[Observation]], sizes: Sequence[int]
+) -> Sequence[Observation]:
+    """Observations of one sum as each part of its clients explains them → of all these clients together.
+
+    Args:
+        whole: as if all had got the first message. What was seen, which may be divided by the clients' mean number of
+            local steps, is taken from it.
+    """
     if len(parts) == 1:
         return parts[0]
     together = []
-    for same in zip(*parts, strict=True):
+    for of_all, *same in zip(whole, *parts, strict=True):
         counts = [sum(sizes[c] for c in o.clients) for o in same]
         simulate = SimulateParts(
             tuple(o.simulate for o in same),
@@ -156,12 +177,14 @@ def joint(parts: Sequence[Sequence[Observation]], sizes: Sequence[int]) -> Seque
         clients = tuple(client for o in same for client in o.clients)
         images = sum(o.images for o in same)
         # What is estimated of one model, and first-order forms at one model, hold for none of several.
-        together.append(replace(same[0], clients=clients, images=images, simulate=simulate, rough=None, estimate=None))
+        together.append(replace(of_all, clients=clients, images=images, simulate=simulate, rough=None, estimate=None))
     return together
 
 
 def tampered_run(finished: FinishedRun, attack: ActiveInference, victims: Sequence[int]) -> TamperedRun | NotApplicable:
     """The run with the rounds of `victims` that were written down, as the attack shapes them; or why it cannot."""
+    if isinstance(finished.defense, Peers):
+        return NO_SERVER
     tampered = {}
     for r in finished.run.rounds:
         if r.index in victims:

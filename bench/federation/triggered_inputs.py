@@ -6,6 +6,7 @@ one without an attack, are shown the same inputs, whatever the attack does in th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -64,18 +65,18 @@ def triggered_inputs(attack: Poisoning, problem: Problem) -> TriggeredInputs | N
 
 
 @torch.no_grad()
-def success_rate(triggered: TriggeredInputs | None, problem: Problem, params: Tensors) -> dict[str, float]:
-    """`attack_success_rate`: the share of the inputs that the trigger turns into the target.
+def success_rate(triggered: TriggeredInputs | None, problem: Problem, models: Sequence[Tensors]) -> dict[str, float]:
+    """`attack_success_rate`: the share of the inputs that the trigger turns into the target, the mean over models.
 
     Its 95 % interval over inputs stands beside it as NAME_low and NAME_high (`fedarena.core.binomial`).
     Empty for attacks without a trigger, and without inputs (`why_not_judged`).
     """
     if triggered is None or not len(triggered.x):
         return {}
-    criterion, task = problem.task.criterion, problem.task
-    predicted = torch.cat([criterion.classes(task.outputs(params, x)) for x in triggered.x.split(PART)])
+    criterion, task, inputs = problem.task.criterion, problem.task, triggered.x.split(PART)
+    predicted = torch.cat([criterion.classes(task.outputs(params, x)) for params in models for x in inputs])
     rate = int((predicted == triggered.target).sum()) / len(predicted)
-    return {"attack_success_rate": rate, **share_ends("attack_success_rate", rate, len(predicted))}
+    return {"attack_success_rate": rate, **share_ends("attack_success_rate", rate, len(triggered.x))}
 
 
 def why_not_judged(triggered: TriggeredInputs | None) -> NotApplicable | None:

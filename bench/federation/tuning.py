@@ -91,7 +91,7 @@ def harm(method: MethodSpec, knowledge: AttackerKnowledge, problem: Problem, rng
     triggered = triggered_inputs(attack, problem)
     adversary = Adversary(attack, frozenset(problem.corrupted), rng.child("attack"), simulated=True)
     run = federation.run(defense, problem, rng.child("federation"), adversary=adversary)
-    return success_rate(triggered, problem, run.params).get("attack_success_rate", 1.0 - run.accuracy)
+    return success_rate(triggered, problem, run.in_use).get("attack_success_rate", 1.0 - run.accuracy)
 
 
 def simulated(knowledge: AttackerKnowledge, rounds: int, rng: Rng) -> Problem:

@@ -32,7 +32,7 @@ def clean_record(finished: FinishedRun, parties_alone: bool) -> Record:
     if spec.probe is not None and finished.problem.corrupted:
         with suppress(ToldByProcess, ValueError):  # then the run with the attack fails, and says why
             triggered = inputs_of(spec.probe, finished.problem, finished.defense)
-            metrics |= success_rate(triggered, finished.problem, run.params)
+            metrics |= success_rate(triggered, finished.problem, run.in_use)
     record = record_of(finished, None, "", status, run.not_replayed or run.why, only_finite(metrics))
     if parties_alone:
         _add_parties_alone(record["utility"], finished)

@@ -13,6 +13,7 @@ from torch import Tensor
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference, Watch
+from fedarena.contracts.peers import Peers
 from fedarena.contracts.transcript import cut
 from fedarena.core.options import check_acting
 from fedarena.core.text.figures import Strip
@@ -185,7 +186,7 @@ class InferenceGoal(Goal):
         for threat in every_threat(self.parties, FORMS):
             given = self._given(threat, method, problem, protocol, run)
             text = f"n/a: {given.reason}" if isinstance(given, NotApplicable) else given
-            sees = visible_parts(VISIBILITY[threat.party], protocol.secure is not None)
+            sees = visible_parts(VISIBILITY[threat.party], protocol)
             rows.append(PartyFacts(threat.party, threat.form, sees, text))
         return rows
 
@@ -208,12 +209,12 @@ def above(value: float, prior: float) -> float:
     return (value - prior) / (1 - prior) if prior < 1 else 0.0
 
 
-def visible_parts(visibility: Visibility, summed: bool) -> str:
-    """What a party sees of the training, in words.
-
-    Args:
-        summed: whether uploads are summed securely.
-    """
+def visible_parts(visibility: Visibility, protocol: Defense) -> str:
+    """What a party sees of the training, in words."""
+    if isinstance(protocol, Peers):
+        own = "all edges of its own and of those that collude with it; its own model and data"
+        return own if visibility.own else "one edge, both ways" if visibility.ups else "nothing of the training"
+    summed = protocol.secure is not None
     parts = {
         "the broadcast": visibility.down,
         "the mean of a round's uploads and every masked message" if summed else "every upload": visibility.ups,

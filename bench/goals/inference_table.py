@@ -8,9 +8,10 @@ from functools import partial
 from statistics import fmean
 
 from fedarena.contracts.baseline import BASELINE
-from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality
+from fedarena.core.text.numbers import MEASURES, Mean, level, mean, number, quality, size
 from fedarena.core.threat import READERS, Form
 from fedarena.goals.metrics.gain import learned_nothing
+from fedarena.goals.nodes import nodes_line, over_runs
 from fedarena.goals.pairing_table import NO_RESULT, Cell, CellText, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import GoalText, Wording
 from fedarena.records.reading_names import belongs, names_of
@@ -243,13 +244,10 @@ def _utility_and_cost(records: Sequence[Record], defense: str) -> list[str]:
         reached = quality(mean([r["utility"]["clean_accuracy"] for r in runs]), runs[0]["utility"]["measure"])
         cost = [r["cost"] for r in runs]
         up, down, peak = (mean([c[k] for c in cost]).value for k in ("bytes_up", "bytes_down", "peak_bytes"))
+        nodes = nodes_line(over_runs(runs), runs[0]["utility"]["measure"])
         slower = mean([c["relative_seconds"] or 0.0 for c in cost]).value
         lines.append(
-            f"{name}: {reached}; per client and round {_bytes(up)} up, {_bytes(down)} down; "
-            f"training time {slower:.2f} x FedAvg's; a client's peak {_bytes(peak)}"
+            f"{name}: {reached}; {f'{nodes}; ' if nodes else ''}per client and round {size(up)} up, {size(down)} down; "
+            f"training time {slower:.2f} x FedAvg's; a client's peak {size(peak)}"
         )
     return lines
-
-
-def _bytes(n: float) -> str:
-    return f"{n / 1e6:.2f} MB" if n >= 1e6 else f"{n / 1e3:.1f} kB"

@@ -14,6 +14,7 @@ from fedarena.core.text.numbers import MEASURES, Mean, level, mean, percent, qua
 from fedarena.federation.compose import defense_cards
 from fedarena.goals.metrics.gain import floor_of, gained
 from fedarena.goals.metrics.harm import WINDOW
+from fedarena.goals.nodes import honest_nodes_line, nodes_line, over_runs
 from fedarena.goals.pairing_table import NO_RESULT, Cell, CellText, Curves, Notes, PairingTable, and_list, over_seeds
 from fedarena.goals.text import rate
 from fedarena.records.schema import Record, Utility
@@ -110,7 +111,9 @@ def _row_text(row: Row, records: Sequence[Record], notes: Notes, measure: str) -
     cells = []
     for defense, c in row.cells.items():
         reached = quality(mean(clean_accuracy(records, defense)), measure)
-        cells.append(CellText(_clean_lines(defense, c, reached)))
+        clean = [r for r in records if not r["attacker_knowledge"] and r["defense"] == defense]
+        nodes = nodes_line(over_runs(clean), measure)
+        cells.append(CellText(_clean_lines(defense, c, (reached, *([nodes] if nodes else [])))))
     return "(clean run)", tuple(cells)
 
 
@@ -123,8 +126,8 @@ def _lines(defense: str) -> list[tuple[str, str]]:
     ]
 
 
-def _clean_lines(defense: str, c: Cell | None, reached: str) -> tuple[str, ...]:
-    lines = [reached]
+def _clean_lines(defense: str, c: Cell | None, reached: Sequence[str]) -> tuple[str, ...]:
+    lines = [*reached]
     for name, text in _lines(defense):
         if name.startswith("honest_") and c is not None and (c.value(name) or 0.0) > 0:
             lines.append(text.format(percent(c.metrics[name])))
@@ -138,7 +141,8 @@ def _poisoned_lines(
         return ("-",)
     lines = []
     if "accuracy" in c.metrics:
-        lines.append(quality(c.metrics["accuracy"], measure))
+        nodes = honest_nodes_line(c.metrics, measure)
+        lines += [quality(c.metrics["accuracy"], measure), *([nodes] if nodes else [])]
     if "lowest" in c.metrics:
         # Records of earlier versions have neither a mean nor a window.
         names = {

@@ -21,6 +21,7 @@ import torch
 
 from fedarena.contracts.control import relative_error
 from fedarena.contracts.observation import Observation
+from fedarena.contracts.peers import Peers
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten
 from fedarena.core.threat import Threat
@@ -68,12 +69,13 @@ def _is_empty(finished: FinishedRun, seen: Observation) -> bool:
 def _answered_for(finished: FinishedRun) -> bool:
     """Whether the defense accounts for what it adds, or the harness cannot tell it from something else.
 
-    A secure sum hides by masks. With momenta, layers that draw or several local epochs in a random order, a rest may be
-    the gradients of earlier rounds, what was drawn or the order.
+    A secure sum hides by masks, and without a server nobody sees with what model a node began. With momenta, layers
+    that draw or several local epochs in a random order, a rest may be the gradients of earlier rounds, what was drawn
+    or the order.
     """
     defense, task = finished.defense, finished.problem.task
     once = task.schedule.local_epochs <= 1 and not task.schedule.client_momentum
-    shows = once and defense.secure is None and not has_drawn(task.model)
+    shows = once and defense.secure is None and not has_drawn(task.model) and not isinstance(defense, Peers)
     return not shows or bool(defense.guarantees() or defense.undisclosed)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning
 from fedarena.core.errors import UserError, describe
@@ -13,6 +15,7 @@ from fedarena.federation import rounds as federation
 from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import by_round, means_over_rounds, shares
+from fedarena.federation.nodes import node_metrics
 from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec
 from fedarena.federation.triggered_inputs import TriggeredInputs, success_rate, why_not_judged
@@ -54,7 +57,7 @@ def poisoned_record(
             progress=lambda share: progress(share, "training"),
             adversary=adversary,
             replays=replays,
-            probe=lambda params: _success(triggered, problem, params).get("attack_success_rate"),
+            probe=lambda models: _success(triggered, problem, models).get("attack_success_rate"),
         )
         if run.not_replayed:
             return _untrained(spec, problem, defense, "failed", run.not_replayed)
@@ -102,7 +105,8 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning, triggered:
     metrics = {
         "accuracy": run.accuracy,
         **means_over_rounds(rounds),
-        **_success(triggered, problem, run.params),
+        **node_metrics(finished),
+        **_success(triggered, problem, run.in_use),
         **lifespan(success, attack.ends),
     }
     record = record_of(finished, threat, "", "ok", reason, only_finite(metrics))
@@ -115,6 +119,6 @@ def _judged(finished: FinishedRun, threat: Threat, attack: Poisoning, triggered:
     return record
 
 
-def _success(triggered: TriggeredInputs | None, problem: Problem, params: Tensors) -> dict[str, float]:
-    """How often the trigger succeeds; empty for attacks without one, and for a model that overflowed."""
-    return success_rate(triggered, problem, params) if finite(params) else {}
+def _success(triggered: TriggeredInputs | None, problem: Problem, models: Sequence[Tensors]) -> dict[str, float]:
+    """How often the trigger succeeds; empty for attacks without one, and where a model overflowed."""
+    return success_rate(triggered, problem, models) if all(map(finite, models)) else {}

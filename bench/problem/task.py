@@ -96,8 +96,15 @@ class Task:
         Args:
             params: may hold what layers draw, too (`Batch.masks`); without it they draw nothing.
         """
-        out: Tensor = functional_call(self.model, dict(params), (x,))
+        out: Tensor = functional_call(self.model, dict(params), (x,), tie_weights=self._tied)
         return out
+
+    @cached_property
+    def _tied(self) -> bool:
+        """Whether a tensor of the model has two names; to look for them anew takes a third of a call's overhead."""
+        named = self.model.named_parameters, self.model.named_buffers
+        tensors = [t for each in named for _, t in each(remove_duplicate=False)]
+        return len({id(t) for t in tensors}) < len(tensors)
 
     def loss(self, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """The mean loss, with the penalties of bottlenecks.

@@ -20,8 +20,8 @@ def to_frame(records: Iterable[Record]) -> DataFrame:
     """The table, in the order of the records.
 
     Columns are the place of the record (defense, attack, party, form, …), its problem, `score NAME` and `metric NAME`
-    for every score and metric that any record has, accuracies without an attack, guarantees, costs, and the key. What a
-    record does not have is missing.
+    for every score and metric that any record has, accuracies without an attack, also of single nodes without a server,
+    guarantees, costs, and the key. What a record does not have is missing.
     """
     from pandas import DataFrame
 
@@ -36,6 +36,7 @@ def _row(record: Record) -> dict[str, Any]:
         **{f"score {name}": value for name, value in record["scores"].items()},
         **{f"metric {name}": value for name, value in record["metrics"].items()},
         **{name: content["utility"].get(name) for name in UTILITY},
+        **content["utility"].get("nodes", {}),
         **{f"guarantee {name}": value for name, value in record["guarantees"].items()},
         **{name: content["cost"].get(name) for name in COSTS},
         "key": record["key"],

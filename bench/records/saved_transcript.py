@@ -84,6 +84,21 @@ class SavedRound(ShortRepr):
         return _by_client("message", self.wires)
 
     @property
+    def edges(self) -> dict[tuple[int, int], Tensors]:
+        """Without a server, what one node sent another, by sender and receiver; else {}."""
+        found: dict[tuple[int, int], Tensors] = {}
+        for name, t in _below("edge", self.wires).items():
+            ends, _, rest = name.partition("/")
+            sender, _, receiver = ends.partition("-")
+            found.setdefault((int(sender), int(receiver)), {})[rest] = t
+        return found
+
+    @property
+    def models(self) -> dict[int, Tensors]:
+        """Without a server, the model with which each node began the round, if the truth is here; else {}."""
+        return _by_client("node", self.truth)
+
+    @property
     def mean(self) -> Tensors:
         """With a secure sum, the mean of the uploads of `averaged`, weighted by numbers of samples; else {}."""
         return _below("mean", self.wires)

@@ -156,6 +156,8 @@ class Utility(TypedDict):
     """The accuracy of the defended model after the last round of a run that no client poisons."""
     clean_curve: NotRequired[Curve]
     """Its accuracy by round."""
+    nodes: NotRequired[Annotated[dict[str, float], MAY_LACK]]
+    """Of a run without a server and without poisoning: what its nodes reach (`fedarena.federation.nodes`), by name."""
     fedavg_accuracy: NotRequired[float]
     """The accuracy of FedAvg on the same problem."""
 

@@ -17,6 +17,14 @@ Tensors are named by what they are:
     batch/CLIENT/x, batch/CLIENT/y  the samples [steps, b, ...] behind an upload
     mask/CLIENT/NAME                what the model's layers drew for them, such as masks of dropout
 
+Without a server the file of the server is empty, and that of the wires holds what crossed all edges. An eavesdropper
+reads one of them.
+
+    broadcast/NAME                  in the first round, the public model
+    edge/SENDER-RECEIVER/NAME       what one node sent another
+    node/CLIENT/NAME                the model with which a node began the round, among the truth
+    half/CLIENT/NAME                the node's model after its own steps, among the truth; so is `upload`
+
 `transcript.json` says who took part, what the shapes are, and which tensors each party sees. Its shapes are in the
 order of the tensors, which safetensors does not keep. It does not hold the run's secret.
 `fedarena.records.saved_transcript` reads the folder.
@@ -36,7 +44,7 @@ from typing import Any
 from safetensors.torch import save
 from torch import Tensor
 
-from fedarena.contracts.transcript import Round
+from fedarena.contracts.transcript import Round, cut
 from fedarena.core.errors import UserError
 from fedarena.core.files import prepare_folder, write_atomically
 from fedarena.core.tensors import Tensors, row
@@ -51,7 +59,7 @@ LAYOUT = 1
 WIRES, SERVER, TRUTH = "wires", "server", "truth"
 """The files of a round: what crossed, what the server keeps, and what nobody but the harness has."""
 INDEX = "transcript.json"
-OF_CLIENTS = ("upload", "message", "batch", "mask")
+OF_CLIENTS = ("upload", "message", "batch", "mask", "node", "half")
 """The first parts of names whose second part is a client."""
 CLIENT = Threat("client", "adaptive").client
 """The client that is curious where a party `client` attacks."""
@@ -119,8 +127,11 @@ def _write_round(finished: FinishedRun, r: Round, folder: Path, truth: bool) -> 
 
 
 def crossed(r: Round) -> Tensors:
-    """What crossed the wires of a round. Uploads that a secure sum hides did not."""
+    """What crossed the wires of a round. Uploads that a secure sum hides, or that stay with a node, did not."""
     found = _named("broadcast", r.down)
+    if r.models:
+        edges = [_named(f"edge/{i}-{j}", message) for (i, j), message in r.messages.items()]
+        return found | {name: t for edge in edges for name, t in edge.items()}
     if r.wire is None:
         return found | _uploads(r)
     messages = {f"message/{client}/vector": r.wire[i] for i, client in enumerate(r.participants)}
@@ -128,13 +139,17 @@ def crossed(r: Round) -> Tensors:
 
 
 def kept(r: Round) -> Tensors:
-    """What the server keeps to itself."""
+    """What the server keeps to itself; {} without one."""
+    if r.models:
+        return {}
     return _named("before", r.params) | _named("after", r.after) | _named("secret", r.secret)
 
 
 def hidden(r: Round) -> Tensors:
-    """What nobody but the harness has: all samples, and uploads that a secure sum hides."""
-    found = {} if r.wire is None else _uploads(r)
+    """What nobody but the harness has: all samples, and uploads that did not cross."""
+    found = {} if r.wire is None and not r.models else _uploads(r)
+    for i, client in enumerate(r.participants if r.models else ()):
+        found |= _named(f"node/{client}", row(r.models, i)) | _named(f"half/{client}", row(r.halves, i))
     for client, batch in zip(r.participants, r.batches, strict=True):
         found |= {f"batch/{client}/x": batch.x, f"batch/{client}/y": batch.y}
         found |= _named(f"mask/{client}", batch.masks)
@@ -164,6 +179,8 @@ def _index(
     identities = [(t, identity_of(reader, t, data)) for reader in readers for t in reader.threats]
     identity = identity_of(spec, None, data)
     summed = finished.defense.secure is not None
+    alone = next((r for r in finished.run.rounds if r.models), None)
+    uploads = "summed securely" if summed else "between neighbours" if alone else "in clear"
     return {
         "layout": LAYOUT,
         "run": {name: identity[name] for name in ("defense", "attack", "seed", "problem", "options", "versions")},
@@ -176,9 +193,9 @@ def _index(
             "loss": task.schedule.loss,
         },
         "client_sizes": list(task.sizes),
-        "uploads": "summed securely" if summed else "in clear",
+        "uploads": uploads,
         "truth": truth,
-        "sees": {party: _seen_by(party, summed) for party in EVERYONE},
+        "sees": {party: _seen_of_edges(party, alone) if alone else _seen_by(party, summed) for party in EVERYONE},
         "rounds": rounds,
         "warnings": [*finished.warnings(), *([finished.run.not_replayed] if finished.run.not_replayed else [])],
         "environment": environment(),
@@ -196,3 +213,13 @@ def _seen_by(party: Any, summed: bool) -> dict[str, list[str]]:
         wires += [] if summed else [own]
         truth = [f"batch/{CLIENT}/", f"mask/{CLIENT}/", *([own] if summed else [])]
     return {WIRES: wires, SERVER: ["before/", "after/", "secret/"] if visible.state else [], TRUTH: truth}
+
+
+def _seen_of_edges(party: Any, r: Round) -> dict[str, list[str]]:
+    """The same without a server: a client has its own edges and model, and those of who colludes with it."""
+    view = cut([r], Threat(party, "adaptive")).get(r.index)
+    if view is None:
+        return {WIRES: [], SERVER: [], TRUTH: []}
+    edges = [f"edge/{i}-{j}/" for i, j in view.messages]
+    own = [f"{what}/{CLIENT}/" for what in ("batch", "mask", "node", "upload")] if view.own_batch else []
+    return {WIRES: ["broadcast/", *edges], SERVER: [], TRUTH: [*own, *(f"half/{i}/" for i in view.halves)]}

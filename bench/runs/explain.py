@@ -24,6 +24,9 @@ ROUNDS = 2
 UNSENT = "not sent, on average"
 """The part of one whole upload that the mean lacks: some clients dropped out or sent less than a tensor holds."""
 
+OTHER_EDGES = "the node's other edges, on average"
+"""Without a server, what a node sends beside one message."""
+
 
 def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir: Path | None) -> dict[str, Any]:
     """The wires with shapes and bytes; for every party, what it sees and what the attack is given."""
@@ -57,6 +60,8 @@ def explain(spec: ProblemSpec, defense: MethodSpec, attack: MethodSpec, data_dir
 
 def _server(problem: Problem, run: federation.Run) -> str:
     """A sentence that says what the server holds and decides."""
+    if run.models:
+        return f"there is none; of {len(problem.shards)} nodes {problem.task.assumed_corrupted} are assumed corrupted"
     held = 0 if problem.auxiliary is None else problem.auxiliary.y.numel()
     judged = ", ".join(run.verdicts[0].values) if run.verdicts else "none"
     return (
@@ -72,6 +77,8 @@ def _wires(run: federation.Run, besides: str) -> list[dict[str, Any]]:
     has in addition (for a secure sum) or lacks.
     """
     first, last = run.rounds[0], run.rounds[-1]
+    if first.messages:
+        return _edges(run, first)
     up = row(first.ups, 0) if first.wire is None else {"masked": first.wire[0]}
     wires = {"down": first.down, "up": up}
     if set(last.down) != set(first.down):
@@ -84,6 +91,13 @@ def _wires(run: federation.Run, besides: str) -> list[dict[str, Any]]:
         rows += _wire(name, tensors, first.params)
         rows += _further(name, besides, keys_up if name == "up" else keys_down)
     return rows + _further("up", UNSENT, run.bytes_up - nbytes(up) - keys_up)
+
+
+def _edges(run: federation.Run, first: Round) -> list[dict[str, Any]]:
+    """What crosses an edge in one direction, without a server, and the rest of what a node sends and hears."""
+    message = next(iter(first.messages.values()))
+    rest = run.bytes_up - nbytes(message)
+    return [*_wire("edge", message, first.params), *_further("edge", OTHER_EDGES, rest)]
 
 
 def _sending(rounds: Sequence[Round]) -> float:

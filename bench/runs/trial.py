@@ -24,6 +24,7 @@ from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
+from fedarena.federation.nodes import node_metrics
 from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec, MethodSpec, Training, training_under
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
@@ -107,8 +108,11 @@ def prepare_together(
     if first.transcript is not None:
         write_transcript(FinishedRun(first, problem, defense, run), specs, first.transcript)
     prepared = []
+    nodes = only_finite(node_metrics(FinishedRun(first, problem, defense, run)))
     for spec, reader in zip(specs, readers, strict=True):
         prepared.append(_records_of(FinishedRun(spec, problem, defense, run), reader, parties_alone))
+        for one in prepared[-1] if nodes else ():
+            one.record["utility"]["nodes"] = dict(nodes)
     return prepared
 
 

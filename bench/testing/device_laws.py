@@ -91,14 +91,7 @@ def _plan(method: Method, place: str) -> Sequence[GroupSpec]:
         )
     except UserError as error:
         raise LawIdle(f"three rounds cannot be planned: {error}") from None
-    return [group for group in groups if _takes_part(method.card, group)]
-
-
-def _takes_part(card: Card, group: GroupSpec) -> bool:
-    """Whether a method is in a run, and not only in the one that it is compared with."""
-    if card.kind == "attack":
-        return group.attack is not None
-    return card.name in (group.defense.name, *(part.name for part in group.defense.rest))
+    return [group for group in groups if group.attack is not None and group.defense == defense]
 
 
 def _opponents(method: Method) -> tuple[MethodSpec, MethodSpec]:

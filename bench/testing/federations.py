@@ -25,7 +25,7 @@ from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import MODEL, ProblemSpec
 from fedarena.problem.task import Auxiliary, Task
-from fedarena.testing.law import LawBroken, Method
+from fedarena.testing.law import LawBroken, Method, once
 
 CORRUPTED = 4
 """Of twenty clients."""
@@ -86,6 +86,7 @@ def twenty(
     return spec_of(20, corrupted, "mlp", {**(model or {}), **widths}, batch_size=16, eval_every=15, loss=loss, **steps)
 
 
+@once
 def trained(method: Method, wide: bool = False) -> rounds.Run:
     """The defense's run with twenty honest clients, whose first round is written down."""
     usual = dict(method.card.usual)

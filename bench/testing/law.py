@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, update_wrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from fedarena.core.card import KINDS, Card, Kind
 from fedarena.core.errors import UserError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class LawBroken(AssertionError):
@@ -72,11 +75,30 @@ class Method:
         """The implementation. Raises UserError when it cannot be imported."""
         return self.card.load()
 
+    @cached_property
+    def kept(self) -> dict[tuple[Any, ...], Any]:
+        """What laws have computed of it (`once`), by function and arguments."""
+        return {}
+
     def is_a(self, base: type) -> bool:
         """Whether the implementation is a subclass; one that cannot be imported is of none."""
         with suppress(UserError):
             return isinstance(self.target, type) and issubclass(self.target, base)
         return False
+
+
+def once(compute: Callable[Concatenate[Method, P], T]) -> Callable[Concatenate[Method, P], T]:
+    """Compute what several laws read once for each object of `Method` and each further arguments."""
+
+    def kept(method: Method, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        key = (compute, args, *sorted(kwargs.items()))
+        if key not in method.kept:
+            method.kept[key] = compute(method, *args, **kwargs)
+        found: T = method.kept[key]
+        return found
+
+    update_wrapper(kept, compute)
+    return kept
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from fedarena import goals
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.inference import Inference
 from fedarena.contracts.view import View, seal
+from fedarena.core.global_generators import generators_of
 from fedarena.core.registry import lent
 from fedarena.core.rng import Rng
 from fedarena.core.threat import FORMS, NotApplicable
@@ -19,7 +20,7 @@ from fedarena.goals.goal import Choices
 from fedarena.goals.prepared import OpenRecord
 from fedarena.problem.spec import usual_problem
 from fedarena.runs import trial
-from fedarena.testing.law import LawBroken, LawIdle, Method, law, require
+from fedarena.testing.law import LawBroken, LawIdle, Method, law, once, require
 from fedarena.testing.same import copied, same, tensors_in
 
 ROUNDS = "40"
@@ -41,6 +42,7 @@ def known(method: Method) -> Iterator[None]:
         yield
 
 
+@once
 def opened(method: Method, seed: int = 0) -> list[OpenRecord]:
     """What the attack is given of an undefended run, as each party of the attack's goal. Raises LawIdle."""
     attack = MethodSpec(method.card.name, method.options)
@@ -66,10 +68,20 @@ def opened(method: Method, seed: int = 0) -> list[OpenRecord]:
     return found
 
 
-def answer(method: Method, view: View, seed: int = 0) -> Any:
-    """What the attack makes of a view, as the harness calls it."""
+def answer(method: Method, view: View) -> tuple[Any, bool]:
+    """What the attack makes of a copy of a view, and whether it leaves that as it was."""
     made: Inference = method.target(method.options)
-    return made(view, Rng(seed))
+    copy, rng = seal(view), Rng(0)
+    before = copied(tensors_in(copy))
+    with generators_of(rng):
+        given = made.run(copy, rng, lambda share, text: None)
+    return made.taken(given, view), same(before, tensors_in(copy))
+
+
+@once
+def answered(method: Method) -> list[tuple[OpenRecord, Any, bool]]:
+    """What the attack is given of an undefended run, and what it makes of that (`answer`)."""
+    return [(one, *answer(method, one.challenge.view)) for one in opened(method)]
 
 
 @privacy_law
@@ -89,8 +101,8 @@ def answers_are_judged(method: Method) -> None:
 @privacy_law
 def seed_decides(method: Method) -> None:
     """The same view and the same random stream give the same answer."""
-    for one in opened(method):
-        first, again = (answer(method, one.challenge.view) for _ in range(2))
+    for one, first, _ in answered(method):
+        again, _ = answer(method, one.challenge.view)
         figure = f"as the {one.threat.party} two answers to one view differ"
         require(same(first, again), figure, "draw from the given rng alone")
 
@@ -98,25 +110,19 @@ def seed_decides(method: Method) -> None:
 @privacy_law
 def view_stays(method: Method) -> None:
     """The attack does not change its view in place."""
-    for one in opened(method):
-        view = seal(one.challenge.view)
-        before = copied(tensors_in(view))
-        method.target(method.options).run(view, Rng(0), lambda share, text: None)
-        after = tensors_in(view)
-        stayed = len(before) == len(after) and all(same(a, b) for a, b in zip(before, after, strict=True))
+    for one, _, stayed in answered(method):
         require(stayed, f"as the {one.threat.party} it changed a tensor of its view", "work on copies")
 
 
 @privacy_law
 def attack_reads(method: Method) -> None:
     """What other clients sent, put in place of what was seen, gives another answer."""
-    ours, others = opened(method), opened(method, seed=1)
-    for one, other in zip(ours, others, strict=True):
+    others = opened(method, seed=1)
+    for (one, first, _), other in zip(answered(method), others, strict=True):
         view = one.challenge.view
-        first = answer(method, view)
         if isinstance(first, NotApplicable):
             continue
-        if not same(first, answer(method, with_what_others_sent(view, other.challenge.view))):
+        if not same(first, answer(method, with_what_others_sent(view, other.challenge.view))[0]):
             return
     raise LawBroken("the answer is the same whatever was sent", "read `view.observations`, or what the goal gives")
 

@@ -18,6 +18,14 @@ class DirichletOptions:
 
 
 @dataclass(frozen=True)
+class ClassGroupsOptions:
+    """Options of `class-groups`."""
+
+    groups: int = option(2, "how many groups the clients form", low=1)
+    samples: int | None = option(None, "samples that each client gets; none: as many as there are for everyone", low=1)
+
+
+@dataclass(frozen=True)
 class FewOptions:
     """Options of `few`."""
 
@@ -68,6 +76,29 @@ COPIES = Card(
         "The code takes the rows in the order of its file, and one row less, ⌊N/n⌋ − 1; here they are shuffled.",
     ),
     facts=(("left out", "all but ⌊N/n⌋ of the N training samples belong to no client"),),
+)
+
+CLASS_GROUPS = Card(
+    name="class-groups",
+    kind="partition",
+    title="Groups of clients: each group holds classes of its own",
+    target="fedarena.datasets.partitions.class_groups:split",
+    options=ClassGroupsOptions,
+    paper="Byzantine-Robust Decentralized Learning via ClippedGossip",
+    authors="He, Karimireddy, Jaggi",
+    year=2022,
+    url="https://arxiv.org/abs/2202.01545",
+    equations="the authors' code (codes/sampler.py, DumbbellSampler) with noniid_percent = 1: the digits 0 to 4 in one "
+    "clique, 5 to 9 in the other",
+    departures=(
+        "The code has two groups, whose clients share out as many samples as the smaller group has. Here the number "
+        "of groups is an option, and so is that of a client's samples.",
+        "Where the groups do not divide the classes or the clients, the first groups get one more.",
+    ),
+    facts=(
+        ("groups", "the first clients form the first group, which holds the first classes, and so on"),
+        ("left out", "what a group has beyond the size of the shards belongs to no client"),
+    ),
 )
 
 DIRICHLET = Card(

@@ -55,6 +55,11 @@ class Policies:
         """(transformation, sign) in a row, of each policy with each of `SIGNS`."""
         return tuple(tuple(zip(p, signs[: len(p)], strict=True)) for p in self.all for signs in SIGNS)
 
+    @property
+    def blurs(self) -> bool:
+        """Whether a transformation convolves images."""
+        return any(FIFTY[number][0] == "sharpness" for policy in self.all for number in policy)
+
     def apply(self, x: Tensor, which: Tensor) -> Tensor:
         """Images [n, C, H, W], each with the variant [n] that was drawn for it. All variants of each are computed."""
         every = torch.stack([applied(variant, x) for variant in self.variants], 1)

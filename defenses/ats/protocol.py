@@ -9,7 +9,7 @@ An attack on the upload finds T_i(x_i). The adaptive form undoes that (`fedarena
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -53,21 +53,24 @@ class ATS(FedAvg):
         count = len(self.policies.all) * len(SIGNS)
         return {VARIANT: torch.randint(count, (visits,), generator=rng.torch())}
 
-    def transformed(self, batch: Batch, noise: Tensors, apply: Callable[[Tensor, Tensor], Tensor]) -> Batch:
-        """The batch that the client works on; the batch itself for a party that does not know what was drawn."""
-        if VARIANT not in noise:
-            return batch
-        x: Tensor = batch.x.flatten(0, 1)
-        return replace(batch, x=apply(x, noise[VARIANT][: len(x)]).reshape(batch.x.shape))
-
     def client(self, down: Tensors, batch: Batch, memory: Tensors, noise: Tensors) -> tuple[Tensors, Tensors]:
-        return super().client(down, self.transformed(batch, noise, self.policies.apply), memory, noise)
+        if VARIANT in noise:  # a party that does not know what was drawn works on the batch itself
+            x: Tensor = batch.x.flatten(0, 1)
+            batch = replace(batch, x=self.policies.apply(x, noise[VARIANT][: len(x)]).reshape(batch.x.shape))
+        return super().client(down, batch, memory, noise)
 
     def clients(
         self, down: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
     ) -> tuple[Tensors, list[Tensors]]:
-        apply, work = self.policies.apply_drawn, zip(batches, noises, strict=True)
-        changed = [self.transformed(batch, noise, apply) for batch, noise in work]
+        if any(VARIANT not in noise for noise in noises):
+            return super().clients(down, batches, memories, noises)
+        images = [batch.x.flatten(0, 1) for batch in batches]
+        drawn = [noise[VARIANT][: len(x)] for x, noise in zip(images, noises, strict=True)]
+        if self.policies.blurs:  # a convolution rounds images of a larger batch differently
+            whose = [self.policies.apply_drawn(x, which) for x, which in zip(images, drawn, strict=True)]
+        else:
+            whose = [*self.policies.apply_drawn(torch.cat(images), torch.cat(drawn)).split([len(x) for x in images])]
+        changed = [replace(b, x=x.reshape(b.x.shape)) for b, x in zip(batches, whose, strict=True)]
         return super().clients(down, changed, memories, noises)
 
     def readings(

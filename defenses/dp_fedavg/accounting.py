@@ -10,9 +10,13 @@ is loose for large cohorts. Then ε as if all took part is the smaller one; for 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 from fedarena.defenses.dp_sgd.accountant import replace_one_fixed, smallest
+
+Accounting = Callable[[float, float, int, int, int], float]
+"""(z, δ, clients drawn, clients, rounds) → ε."""
 
 
 @lru_cache(maxsize=1024)
@@ -29,11 +33,16 @@ def epsilon(z: float, delta: float, drawn: int, clients: int, rounds: int) -> fl
 
 
 @lru_cache(maxsize=1024)
-def multiplier(target: float, delta: float, drawn: int, clients: int, rounds: int) -> float:
+def multiplier(
+    target: float, delta: float, drawn: int, clients: int, rounds: int, accounting: Accounting = epsilon
+) -> float:
     """The smallest z, to a relative error of 1e-4, that gives (target, δ). Never above the target.
+
+    Args:
+        accounting: what ε is counted by.
 
     Raises:
         UserError: a target that needs more noise than is ever added.
     """
     where = f"{rounds} rounds and δ = {delta:.2g}"
-    return smallest(lambda z: epsilon(z, delta, drawn, clients, rounds), target, where)
+    return smallest(lambda z: accounting(z, delta, drawn, clients, rounds), target, where)

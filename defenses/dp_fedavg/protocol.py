@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,7 +21,7 @@ from torch import Tensor
 from fedarena.contracts import plain_readings
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
-from fedarena.contracts.observation import Reading
+from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
@@ -47,24 +48,28 @@ class DPFedAvg(ChangedUpload):
 
     options: Options
     sums = True
+    name: ClassVar[str] = "dp-fedavg"
+    """The protocol's own, for messages."""
+    epsilon = staticmethod(accounting.epsilon)
+    """ε of one client whose data are all exchanged."""
 
     def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
         if rule is not None:
             raise UserError(
-                "defense dp-fedavg takes no aggregation rule: how far one client moves the mean is known, and how far "
-                "it moves a rule's vector is not"
+                f"defense {self.name} takes no aggregation rule: how far one client moves the mean is known, and how "
+                "far it moves a rule's vector is not"
             )
         super().__init__(options, task)
         if options.noise is not None and options.epsilon is not None:
             raise UserError(
-                f"defense dp-fedavg: option 'noise' is {options.noise:g} and option 'epsilon' is {options.epsilon:g}, "
-                "allowed: one of them (epsilon=none leaves the noise as given)"
+                f"defense {self.name}: option 'noise' is {options.noise:g} and option 'epsilon' is {options.epsilon:g}"
+                ", allowed: one of them (epsilon=none leaves the noise as given)"
             )
         self.delta = options.delta if options.delta is not None else max(2, len(task.sizes)) ** -1.1
         self.multiplier = options.noise or 0.0
         """z."""
         if options.epsilon is not None:
-            self.multiplier = accounting.multiplier(options.epsilon, *self._accounted)
+            self.multiplier = accounting.multiplier(options.epsilon, *self._accounted, self.epsilon)
 
     @property
     def _accounted(self) -> tuple[float, int, int, int]:
@@ -75,7 +80,7 @@ class DPFedAvg(ChangedUpload):
         if len(set(self.task.sizes)) > 1:
             raise UserError(
                 f"option 'defense' has a secure sum over clients with {min(self.task.sizes)} to "
-                f"{max(self.task.sizes)} samples, allowed with dp-fedavg: clients with as many each, such as by "
+                f"{max(self.task.sizes)} samples, allowed with {self.name}: clients with as many each, such as by "
                 "--partition few, because the sum weighs them by their samples"
             )
 
@@ -97,11 +102,20 @@ class DPFedAvg(ChangedUpload):
         if self.secure is None:
             x = self.bounded(x)
         mean = x.mean(0)
+        extra: Tensors = {}
         if self.multiplier:
-            drawn = torch.randn(self.entries, generator=rng.torch())
-            mean = mean + self._noise_on_mean(n) * drawn.to(mean)
+            noise, extra = self.server_noise(state, self._noise_on_mean(n), rng)
+            mean = mean + noise.to(mean)
         used = torch.full((len(x),), 1 / len(x)).to(cohort.weights)
-        return Direction(shaped(mean, row(ups, 0)), verdict={"used": used})
+        return Direction(shaped(mean, row(ups, 0)), extra, {"used": used})
+
+    def server_noise(self, state: State, std: float, rng: Rng) -> tuple[Tensor, Tensors]:
+        """What the server adds to the mean [d], and what it keeps of it.
+
+        Args:
+            std: zS/n.
+        """
+        return std * torch.randn(self.entries, generator=rng.torch()), {}
 
     def _noise_on_mean(self, n: int) -> float:
         """zS/n, the standard deviation of the server's noise on the mean of n uploads."""
@@ -115,11 +129,13 @@ class DPFedAvg(ChangedUpload):
         if threat.party != "client" or isinstance(found, NotApplicable):
             return found
         return [
-            replace(
-                r, observations=tuple(replace(o, noise_std=self._noise_on_mean(len(o.clients))) for o in r.observations)
-            )
+            replace(r, observations=tuple(replace(o, noise_std=self.noise_seen(o)) for o in r.observations))
             for r in found
         ]
+
+    def noise_seen(self, o: Observation) -> float:
+        """The standard deviation of the server's noise in the others' mean upload, as two models show it."""
+        return self._noise_on_mean(len(o.clients))
 
     def guarantees(self) -> dict[str, float]:
         """z, δ, T, the share of clients in a round, and the ε of one client whose data are all exchanged."""
@@ -132,7 +148,7 @@ class DPFedAvg(ChangedUpload):
             "delta": delta,
             "cohort": drawn / clients,
             "rounds": float(rounds),
-            name: accounting.epsilon(self.multiplier, *self._accounted),
+            name: self.epsilon(self.multiplier, *self._accounted),
         }
         return promised if self.options.epsilon is None else {**promised, "target": self.options.epsilon}
 

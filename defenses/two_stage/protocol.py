@@ -17,13 +17,13 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import grad
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.contracts.observation import Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
+from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, rows, shaped
 from fedarena.core.threat import NotApplicable, Threat
@@ -109,10 +109,10 @@ class TwoStage(DPSGD):
         """g_s [d], the gradient of the server's samples; in the authors' code averaged over rounds, with length 1."""
         assert state.auxiliary is not None
         x, y = state.auxiliary.images()
-        gradient = flatten(grad(self.task.loss)(state.params, x, y))
+        own = flatten(gradient(self.task.loss, state.params, x, y))
         if not self.code:
-            return gradient
-        extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * gradient
+            return own
+        extra[SMOOTHED] = CODE_MOMENTUM * extra[SMOOTHED] + (1 - CODE_MOMENTUM) * own
         return F.normalize(extra[SMOOTHED], dim=0)
 
     def readings(

@@ -25,6 +25,10 @@ def test_published_boards_have_no_contradiction(board: Board) -> None:
     assert list(contradictions(board)) == []
 
 
+def test_the_board_without_a_server_has_none() -> None:
+    assert list(contradictions(load_board(REPORTS / "graph"))) == []
+
+
 def cells(board: Board, change: Callable[[BoardCell], BoardCell], axis: str) -> Board:
     """With `change` applied to the first cell of that axis that has a score between 0 and 1 in seed 0."""
     first = next(c for c in board.cells if c.axis == axis and 0.05 < c.scores.get(0, 0.0) < 0.95)

@@ -65,10 +65,10 @@ tune_rounds = 20
 victims = 3
 
 [methods.upload-regression]
-rounds = 20
+rounds = 10
 
 [methods.last-layer-label]
-rounds = 12
+rounds = 4
 
 [[matrix]]
 problem = "upload"

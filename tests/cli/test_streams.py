@@ -23,16 +23,35 @@ def loud(x, f):
 """
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_what_methods_print_is_not_on_stdout(tmp_path: Path, jobs: str) -> None:
-    (tmp_path / "loud.py").write_text(LOUD)
-    few = ("--rounds=2", "--clients=4", "--corrupted=1", "--model=mlp", "--quiet", f"--jobs={jobs}")
-    command = ("run", "--defense=loud", "--attack=sign-flip", "--plugin=loud.py", "--json", *few)
-    done = subprocess.run([sys.executable, "-m", "fedarena", *command], cwd=tmp_path, capture_output=True, text=True)
+COMMANDS = """
+import sys
+from fedarena.cli import main
+words = "run --attack=sign-flip --json --rounds=2 --clients=4 --corrupted=1 --model=mlp".split()
+for jobs in ("1", "2"):
+    assert main([*words, *sys.argv[1:], f"--jobs={jobs}"]) == 0
+    for stream in (sys.stdout, sys.stderr):
+        print("\\f", file=stream, flush=True)
+"""
+"""The same command without workers and with two, one after the other."""
+
+
+def both(folder: Path, words: str, closed: str = "") -> list[tuple[str, str]]:
+    """What each wrote to stdout and to stderr."""
+    (folder / "commands.py").write_text(COMMANDS)
+    line = f"{sys.executable} commands.py {words} {closed}"
+    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["records"]
-    assert "hello from the rule" in done.stderr
-    assert "hello from below" in done.stderr
+    out, err = done.stdout.split("\f"), done.stderr.split("\f")
+    assert len(out) == 3
+    return [(out[i], err[i] if len(err) == 3 else "") for i in range(2)]
+
+
+def test_what_methods_print_is_not_on_stdout(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(LOUD)
+    for out, err in both(tmp_path, "--defense=loud --plugin=loud.py --quiet"):
+        assert json.loads(out)["records"]
+        assert "hello from the rule" in err
+        assert "hello from below" in err
 
 
 @pytest.mark.parametrize("command", ["list", "show dbcl", "list attack --json"])
@@ -50,19 +69,21 @@ def test_a_closed_stdout_is_no_error(tmp_path: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
-@pytest.mark.parametrize("jobs", ["", "--jobs=1"])
-def test_a_closed_stderr_is_no_error(tmp_path: Path, jobs: str, closed: str) -> None:
-    few = f"--rounds=2 --clients=4 --corrupted=1 --model=mlp {jobs}"
-    done = in_a_shell(tmp_path, f"run --defense=median --attack=sign-flip {few} --json {closed}")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["records"]
+def test_a_closed_stderr_is_no_error(tmp_path: Path, closed: str) -> None:
+    for out, _ in both(tmp_path, "--defense=median", closed):
+        assert json.loads(out)["records"]
+
+
+PYTHON = """
+import fedarena as fa
+fa.run("median", "sign-flip", rounds=2, clients=4, corrupted=1, model="mlp", jobs=2, out="runs")
+"""
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_error_in_python(tmp_path: Path, closed: str) -> None:
-    run = "fa.run('median', 'sign-flip', rounds=2, clients=4, corrupted=1, model='mlp', jobs=2, out='runs')"
-    done = subprocess.run(["bash", "-c", f'{sys.executable} -c "import fedarena as fa; {run}" {closed}'], cwd=tmp_path)
-    assert done.returncode == 0
+    line = f"{sys.executable} -c '{PYTHON}' {closed}"
+    assert subprocess.run(["bash", "-c", line], cwd=tmp_path).returncode == 0
     assert len([*(tmp_path / "runs/records").iterdir()]) == 4
 
 

@@ -14,6 +14,8 @@ from joblib.externals.loky import get_reusable_executor
 from fedarena.cli import main
 from fedarena.core.method_caches import forget_methods
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 Call = Callable[..., tuple[int, str, str]]
 
 PLUGIN = """
@@ -87,7 +89,7 @@ def test_the_package_s_suites_are_listed_and_each_can_be_read(call: Call) -> Non
     code, out, _ = call("suite", "list", "--json")
     found = json.loads(out)["suites"]
     assert code == 0
-    assert {s["name"] for s in found} >= {"smoke", "digits", "iid", "heterogeneous", "paper"}
+    assert {s["name"] for s in found} >= {"smoke", "digits", "iid", "heterogeneous", "graph", "paper"}
     assert all(s["title"] and s["about"] and s["seeds"] and s["problems"] for s in found)
     code, out, _ = call("suite", "list")
     assert code == 0

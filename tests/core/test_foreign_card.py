@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fedarena.core import foreign_card, registry
+from fedarena.core import foreign_card, fresh_process, process_template, registry
 from fedarena.core.card import Card
 from fedarena.core.errors import UserError
 from fedarena.core.method_caches import forget_methods
@@ -61,6 +61,15 @@ def test_options_read_as_data_are_the_attacks_own_in_another_process() -> None:
     assert arrived.iterations == 7
 
 
+@pytest.fixture(params=[fresh_process.FORKS, False], ids=["forked", "started"])
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cards are read by a process that is forked, and by one that is started."""
+    if request.param:
+        fresh_process.ask("fedarena.core.foreign_card", ("fedarena.attacks:NONE", ""))
+    assert process_template.is_running() or not request.param
+    monkeypatch.setattr(foreign_card, "is_running", lambda: request.param)
+
+
 def entry(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Registry:
     (folder / "sealed_card.py").write_text(source)
     monkeypatch.syspath_prepend(folder)
@@ -71,6 +80,7 @@ def entry(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> Registr
 CARD = "from fedarena.core.card import Card\nCARD = Card(name='mine', kind='attack', title={title}, target='a:b')\n"
 
 
+@pytest.mark.usefixtures("_both_ways")
 def test_reading_a_card_imports_nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = entry(tmp_path, "print('hello')\n" + CARD.format(title="'t'"), monkeypatch).card("mine")
     assert (card.name, card.title) == ("mine", "t")
@@ -79,6 +89,7 @@ def test_reading_a_card_imports_nothing_here(tmp_path: Path, monkeypatch: pytest
         card.load()
 
 
+@pytest.mark.usefixtures("_both_ways")
 def test_cards_of_a_module_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is broken is no harm to the others."""
     said = tmp_path / "imports"
@@ -93,6 +104,7 @@ def test_cards_of_a_module_are_read_at_once(tmp_path: Path, monkeypatch: pytest.
         Registry("attack", [Entry("broken", "sealed_card:BROKEN", "elsewhere")]).card("broken")
 
 
+@pytest.mark.usefixtures("_both_ways")
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,6 +51,22 @@ def test_it_can_be_differentiated_and_vectorised() -> None:
     leaf = X.clone().requires_grad_()
     (found,) = torch.autograd.grad(length(ours, leaf), leaf)
     assert torch.equal(found, grad(lambda x: length(torchs, x))(X))
+    with torch.no_grad():
+        assert not any(t.requires_grad for t in ours(leaf).values())
+
+
+def test_it_can_be_differentiated_by_parameters_that_follow_from_others() -> None:
+    def two_steps(of: Any, scale: Tensor) -> Tensor:
+        params = {name: p * scale for name, p in PARAMS.items()}
+        once = of(loss)(params, X, Y)
+        twice = of(loss)({name: p - once[name] for name, p in params.items()}, X, Y)
+        squared: Tensor = flatten(twice).square().sum()
+        return squared
+
+    leaf = torch.tensor(0.5, requires_grad=True)
+    (found,) = torch.autograd.grad(two_steps(lambda loss: partial(gradient, loss), leaf), leaf)
+    assert found
+    assert torch.equal(found, grad(partial(two_steps, grad))(torch.tensor(0.5)))
 
 
 def test_it_takes_the_memory_of_torch_where_memory_is_counted() -> None:

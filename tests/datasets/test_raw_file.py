@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 from helpers.web import Web
 
+from fedarena.datasets import raw_file
 from fedarena.datasets.raw_file import TRIES, RawFile, download
 
 CONTENT = bytes(range(256)) * 1000
@@ -47,6 +50,24 @@ def test_a_connection_that_always_breaks_leaves_nothing(web: Web, tmp_path: Path
     with pytest.raises(OSError, match=r"raw\.gz: the connection broke after 40 of 256000 bytes"):
         download(of(web), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "tries"), [(403, 1), (404, 1), (410, 1), (408, TRIES), (429, TRIES), (500, TRIES), (503, TRIES)]
+)
+def test_what_is_refused_for_good_is_asked_for_once(
+    code: int, tries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[RawFile] = []
+
+    def refuse(raw: RawFile, path: Path) -> None:
+        asked.append(raw)
+        raise HTTPError(raw.url, code, "refused", Message(), None)
+
+    monkeypatch.setattr(raw_file, "_go_on", refuse)
+    with pytest.raises(OSError, match=rf"raw\.gz: HTTP Error {code}: refused"):
+        download(RawFile("https://localhost/raw.gz", 1, None), tmp_path)
+    assert len(asked) == tries
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, stack
 from fedarena.defenses.fedavg.protocol import FedAvg
-from fedarena.federation.one_round import client_peak
+from fedarena.federation.client_memory import client_peak
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec

@@ -16,7 +16,7 @@ from fedarena.contracts.view import View
 from fedarena.core.errors import UnusableAnswer
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, row, rows
-from fedarena.core.threat import Knowledge, NotApplicable
+from fedarena.core.threat import Form, Knowledge, NotApplicable, Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.poisoned_rounds import poisoned_rounds
 
@@ -145,3 +145,13 @@ def test_a_run_without_corrupted_clients_has_no_poisoned_round() -> None:
     run = made("krum")
     without = replace(run, problem=replace(run.problem, corrupted=()))
     assert isinstance(poisoned(without, Sends()).readings(CLIENT, {}, ()), NotApplicable)
+
+
+@pytest.mark.parametrize(("form", "undone"), [("adaptive", True), ("paper", False)])
+def test_what_is_read_is_read_as_the_protocol_reads_uploads(form: Form, undone: bool) -> None:
+    """Clients of ats change their samples, which the adaptive form undoes."""
+    run = poisoned_rounds(made("ats+krum"), Sends(), Threat("client", form), (0, 1, 2))
+    assert not isinstance(run, NotApplicable)
+    read = (*run.poisoned.values(), *run.honest.values())
+    assert len(read) == 6
+    assert all((o.restore is not None) == undone for o in read)

@@ -149,8 +149,8 @@ def test_a_corrupted_client_cannot_send_what_no_encoding_stands_for():
     class Loud(NoAdversary):
         corrupted = frozenset(given.corrupted)
 
-        def uploads(self, t, clients, down, ups):
-            bad = [i for i, c in enumerate(clients) if c in self.corrupted]
+        def uploads(self, t, cohort, down, ups, receiver=None):
+            bad = [i for i, c in enumerate(cohort.clients) if c in self.corrupted]
             return {n: t.index_fill(0, torch.tensor(bad), 1e9) for n, t in ups.items()}
 
     _, run = played("fedavg+pairwise-masks", given, {"bound": "2"}, Loud())

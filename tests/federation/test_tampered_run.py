@@ -12,6 +12,7 @@ from torch import Tensor
 from fedarena.attacks.reconstruction.inconsistent_models import switched_off, touched
 from fedarena.contracts.active_inference import ActiveInference, Bait, Message, Opportunity
 from fedarena.contracts.inference import Guess, Progress
+from fedarena.contracts.observation import Observation
 from fedarena.contracts.transcript import cut
 from fedarena.contracts.view import View
 from fedarena.core import registry
@@ -19,7 +20,7 @@ from fedarena.core.compact_pickle import dumps
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, row
-from fedarena.core.threat import NotApplicable, Threat
+from fedarena.core.threat import Form, NotApplicable, Threat
 from fedarena.federation import compose, rounds
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec
@@ -51,13 +52,20 @@ class Attack(ActiveInference):
         return []
 
 
-def finished(defense: str, model: str = "mlp", clients: int = 3, **schedule: Any) -> FinishedRun:
+def finished(
+    defense: str,
+    model: str = "mlp",
+    clients: int = 3,
+    partition: str = "iid",
+    **schedule: Any,
+) -> FinishedRun:
     """Four rounds that were written down."""
     training = Schedule(**{"rounds": 4, "batch_size": 4, "lr": 0.05, **schedule})
     problem = ProblemSpec(
         "digits",
         model=model,
-        partition="iid",
+        partition=partition,
+        partition_options=registry.find("partition", partition).parse({}),
         clients=clients,
         schedule=training,
         model_options=registry.find("model", model).parse({}),
@@ -88,6 +96,7 @@ HONEST: list[tuple[str, str, dict[str, Any]]] = [
     ("pruning", "mlp", {}),
     ("censor", "mlp", {}),
     ("dp-fedavg", "mlp", {}),
+    ("dp-ftrl", "mlp", {}),
     ("pairwise-masks", "mlp", {}),
 ]
 
@@ -259,3 +268,39 @@ def test_the_training_goes_on_as_if_nothing_had_been() -> None:
     tampered = shaped(run, lambda o: Bait.for_all(zeros(o), o))
     assert all(torch.equal(a, flatten(r.after)) for a, r in zip(before, tampered.run.rounds, strict=True))
     assert torch.equal(flatten(tampered.run.params), flatten(run.run.params))
+
+
+@pytest.mark.parametrize("form", ["paper", "adaptive"])
+def test_a_sum_of_clients_with_two_messages_is_read_as_one_of_all(form: Form) -> None:
+    """The same message twice is as one, also where clients take different numbers of local steps."""
+    run, threat = finished("pairwise-masks", partition="dirichlet", local_epochs=1), Threat("malicious-server", form)
+
+    def read(copies: int) -> Observation:
+        def messages(o: Opportunity) -> Bait:
+            sent = [o.message(o.state.params, Rng(0)) for _ in range(copies)]
+            return Bait({c: sent[min(i, copies - 1)] for i, c in enumerate(o.participants)}, o.participants)
+
+        readings = shaped(run, messages, (1,)).readings(threat, cut(run.run.rounds, threat), (1,))
+        assert not isinstance(readings, NotApplicable)
+        return readings[0].observations[0]
+
+    one, two = read(1), read(2)
+    assert len({run.problem.task.schedule.steps(size) for size in run.problem.task.sizes}) > 1
+    assert (two.clients, two.images) == (one.clients, one.images)
+    assert torch.allclose(flatten(two.target), flatten(one.target))
+
+
+def test_the_model_that_was_sent_is_the_first_clients_own() -> None:
+    run = finished("pairwise-masks")
+
+    def messages(o: Opportunity) -> Bait:
+        scaled = [o.message({n: k * p for n, p in o.state.params.items()}, Rng(0)) for k in range(3)]
+        return Bait(dict(zip(o.participants, scaled, strict=True)), tuple(reversed(o.participants)))
+
+    made = shaped(run, messages, (1,))
+    readings = made.readings(SERVER, cut(run.run.rounds, SERVER), (1,))
+    assert not isinstance(readings, NotApplicable)
+    (seen,) = made.view(SERVER, Attack(messages), readings[0]).observations
+    assert seen.sent is not None
+    first = made.tampered[1].bait.messages[seen.clients[0]]
+    assert torch.equal(flatten(seen.sent), flatten(first.params))

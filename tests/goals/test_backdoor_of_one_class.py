@@ -62,7 +62,7 @@ def test_a_single_sample_of_another_class_is_enough() -> None:
         attack = compose.make_poisoning(trigger(), knowledge_of(problem, defense, "own"))
         assert (why_not_judged(triggered_inputs(attack, problem)) is None) == applies
         assert (
-            "attack_success_rate" in success_rate(triggered_inputs(attack, problem), problem, problem.init)
+            "attack_success_rate" in success_rate(triggered_inputs(attack, problem), problem, [problem.init])
         ) == applies
 
 

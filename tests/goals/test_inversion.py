@@ -63,7 +63,7 @@ def problem() -> Problem:
 
 @pytest.mark.parametrize("defense", ["fedavg", "dbcl", "dp-sgd"])
 def test_everyone_has_a_model_in_the_published_form_and_none_to_adapt_to(defense: str) -> None:
-    made = records(defense, EVERYONE, FORMS)
+    made = records(defense, EVERYONE, FORMS, {"iterations": "10"}, rounds=20)
     assert {(r["party"], r["form"]) for r in made} == {(p, f) for p in EVERYONE for f in FORMS}
     for r in made:
         if r["form"] == "adaptive":

@@ -12,7 +12,10 @@ from torch.nn.functional import cross_entropy
 import fedarena as fa
 from fedarena.contracts.inference import Reconstruction
 from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.core.torchvision_import import declare_operators
+from fedarena.federation import compose
+from fedarena.federation.foreign_gradient import view_of
 from fedarena.interop import breaching
 
 declare_operators()
@@ -157,3 +160,15 @@ def test_settings_of_a_run_reach_breaching() -> None:
 
 def settings_of(record: Any) -> str:
     return str(record["options"]["attack"]["settings"])
+
+
+def test_our_imprint_reads_the_block_of_breaching() -> None:
+    from breaching.cases.malicious_modifications import ImprintBlock
+
+    block = ImprintBlock(SHAPE, 64, gain=1.0, linfunc="avg")
+    model = nn.Sequential(block, nn.Flatten(), nn.Linear(768, 10)).eval()
+    x, y = torch.rand(4, *SHAPE) * torch.tensor([0.1, 0.4, 0.7, 1.0])[:, None, None, None], torch.arange(4)
+    view = view_of(model, gradient_of(model, x, y), input_shape=SHAPE, n_classes=10, images=4)
+    (guess,) = compose.make_inference(compose.parse_attack("imprint"))(view, Rng(0))  # type: ignore[misc]
+    order = guess.images.mean((1, 2, 3)).argsort()
+    torch.testing.assert_close(guess.images[order], x, atol=1e-3, rtol=0)

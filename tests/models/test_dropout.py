@@ -183,11 +183,26 @@ def test_corrupted_clients_that_follow_the_protocol_drop_units_too() -> None:
     assert torch.equal(flatten(batch.masks), flatten(honest.masks))
 
 
+TAKE_IT = (
+    "ats",
+    "d-sgd",
+    "dbcl-peers",
+    "dp-fedavg",
+    "dp-ftrl",
+    "fedavg",
+    "fetchsgd",
+    "gradient-noise",
+    "pruning",
+    "qsgd",
+    "sign-sgd",
+)
+
+
 def test_protocols_without_plain_steps_refuse_dropout_in_one_line() -> None:
     p = problem(loss="mse", batch_size=20)
     for name in registry.registries()["defense"].names():
         card = registry.find("defense", name)
-        if name in ("ats", "dp-fedavg", "fedavg", "fetchsgd", "gradient-noise", "pruning", "qsgd", "sign-sgd"):
+        if name in TAKE_IT:
             card.load()(card.parse({}), p.task)
             continue
         if name == "precode":  # it asks for a bottleneck

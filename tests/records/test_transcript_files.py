@@ -33,6 +33,7 @@ from fedarena.records.saved_transcript import Transcript, read_transcript
 from fedarena.records.transcript_files import crossed, write_transcript
 
 KINDS: tuple[Kind, ...] = ("defense", "secure")
+WITHOUT_SERVER = ("d-sgd", "dbcl-peers", "dp-peers")
 PROTOCOLS = [name for kind in KINDS for name in registry.registries()[kind].names()]
 Saved = tuple[Path, FinishedRun]
 QUICK: dict[str, Any] = {"rounds": 6, "attack.victims": 1, "attack.restarts": 1, "attack.iterations": 5, "jobs": 1}
@@ -133,12 +134,17 @@ def test_the_mean_of_a_secure_sum_is_that_of_the_uploads_in_clear(saved: Saved) 
 
 def tensors_of(seen: Seen, r: Round) -> dict[str, Tensor]:
     """What a view is made of, by the names of files."""
-    named = {"broadcast": seen.down, "before": seen.params, "secret": seen.secret, "mean": seen.mean}
+    alone = bool(r.models) and seen.own_batch is not None
+    public = r.down if alone else seen.down
+    named = {"broadcast": public, "before": seen.params, "secret": seen.secret, "mean": seen.mean}
     found = {f"{first}/{name}": t for first, tensors in named.items() for name, t in (tensors or {}).items()}
     for i, client in enumerate(r.participants):
         found |= {f"upload/{client}/{name}": t[i] for name, t in (seen.ups or {}).items()}
         found |= {} if seen.wire is None else {f"message/{client}/vector": seen.wire[i]}
     found |= {f"upload/0/{name}": t for name, t in (seen.own_up or {}).items()}
+    found |= {f"edge/{i}-{j}/{name}": t for (i, j), sent in seen.messages.items() for name, t in sent.items()}
+    found |= {f"half/{i}/{name}": t for i, half in seen.halves.items() for name, t in half.items()}
+    found |= {f"node/0/{name}": t for name, t in seen.down.items()} if alone else {}
     own = seen.own_batch
     if own is None:
         return found
@@ -150,7 +156,8 @@ def tensors_of(seen: Seen, r: Round) -> dict[str, Tensor]:
 @pytest.mark.parametrize("defense", PROTOCOLS)
 def test_a_party_sees_what_its_view_is_made_of(defense: str, party: Any, tmp_path: Path) -> None:
     """The server also has its next parameters, which the next round's view holds."""
-    finished = finished_run(defense, participation=0.6)
+    alone = defense in WITHOUT_SERVER
+    finished = finished_run(defense, participation=1.0 if alone else 0.6)
     transcript = read_transcript(write(finished, tmp_path, truth=True))
     seen, expected = transcript.seen_by(party), cut(finished.run.rounds, Threat(party, "adaptive"))
     assert set(seen) == set(expected)
@@ -158,6 +165,7 @@ def test_a_party_sees_what_its_view_is_made_of(defense: str, party: Any, tmp_pat
         found = {name: tensor for name, tensor in seen[t].items() if not name.startswith("after/")}
         assert_equal(found, tensors_of(one, finished.round(t)))
         assert (len(found) < len(seen[t])) == (party == "server")
+    assert bool(expected) == (not alone or party != "server")
     assert not transcript.seen_by("outsider")
 
 
@@ -338,3 +346,13 @@ def test_workers_write_the_same_files(
     assert f"Transcripts: {tmp_path / 'wires'}" in capsys.readouterr().out
     for path in (folder / "dbcl-seed-0").glob("*.safetensors"):
         assert (tmp_path / "wires/dbcl-seed-0" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_what_neighbours_sent_each_other_comes_back(tmp_path: Path) -> None:
+    finished = finished_run("dbcl-peers")
+    found, wanted = read_transcript(write(finished, tmp_path, truth=True)).rounds[1], finished.run.rounds[1]
+    assert set(found.edges) == set(wanted.messages)
+    for edge, message in wanted.messages.items():
+        assert_equal(found.edges[edge], message)
+    assert_equal(found.models[2], {name: t[2] for name, t in wanted.models.items()})
+    assert not found.before

@@ -136,3 +136,13 @@ def test_explain_gives_the_run_s_reason_for_an_unreadable_view(attack: str, mode
         assert record["status"] == "n/a"
         assert why in given
         assert given == f"n/a: {record['reason']}"
+
+
+def test_without_a_server_an_edge_is_shown_and_what_a_neighbour_sees() -> None:
+    found = told("d-sgd", graph="ring")
+    assert found["bytes"] == {"edge": 2 * N}  # one message, and the node's other edge
+    assert sum(rows(found, "edge").values()) == 2 * N
+    sees = {party["party"]: party["sees"] for party in found["parties"]}
+    assert sees["eavesdropper"] == "one edge, both ways"
+    assert sees["client"].startswith("all edges of its own")
+    assert found["server"].startswith("there is none")

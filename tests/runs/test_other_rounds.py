@@ -19,7 +19,10 @@ from fedarena.problem.spec import usual_problem
 from fedarena.records.command import command_of
 from fedarena.records.reading_names import PARTS
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 SHORT: dict[str, Any] = {
+    "jobs": 1,
     "model": "mlp",
     "model.widths": 16,
     "clients": 3,

@@ -31,6 +31,8 @@ from fedarena.defenses.secure.pairwise import PairwiseMasks
 from fedarena.models.mlp import MLP
 from fedarena.runs.own_objects import name_of
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 OPTIONS = registry.find("model", "mlp").options
 SHORT: dict[str, Any] = {"rounds": 4, "model": "mlp", "model.widths": 8}
 POISONED = SHORT | {"clients": 8, "corrupted": 2, "batch_size": 8, "training.lr": 0.2, "training.eval_every": 1}

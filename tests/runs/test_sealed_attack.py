@@ -126,15 +126,17 @@ def test_an_attack_changes_no_answer_of_another_package_s(tmp_path: Path) -> Non
     assert after == alone
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_an_honest_attack_gives_what_it_gives_in_the_harness(jobs: int) -> None:
+def test_an_honest_attack_gives_what_it_gives_in_the_harness() -> None:
+    """Here and where workers run it."""
     get_reusable_executor().shutdown(kill_workers=True)  # workers of earlier tests do not know the copy
     options = {"victims": "2", "iterations": "10", "restarts": "2"}
-    built_in, plug_in = record("dlg", options=options, jobs=jobs), record("dlg-copy", options=options, jobs=jobs)
+    built_in = record("dlg", options=options)
+    plug_ins = [record("dlg-copy", options=options, jobs=jobs) for jobs in (1, 2)]
     get_reusable_executor().shutdown(kill_workers=True)  # its workers know the copy
-    assert measured(plug_in) == measured(built_in)
-    assert plug_in["status"] == "ok"
-    assert plug_in["cost"]["attack_seconds"] > 0
+    for plug_in in plug_ins:
+        assert measured(plug_in) == measured(built_in)
+        assert plug_in["status"] == "ok"
+        assert plug_in["cost"]["attack_seconds"] > 0
 
 
 CRAFTERS = """
@@ -318,7 +320,7 @@ def alive(process: int) -> bool:
         return False
 
 
-def wait_until(holds: Any, seconds: float = 60.0) -> None:
+def wait_until(holds: Any, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline

@@ -28,6 +28,8 @@ from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.testing.federations import problem_for
 from fedarena.testing.law import Method
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 
 @fa.rule("half-way")
 def half_way(x: Tensor, f: int) -> Tensor:
@@ -435,5 +437,5 @@ def test_draws_from_global_generators_follow_from_the_seed() -> None:
 
 def test_several_files_are_given_as_a_list() -> None:
     files = [str(ROOT / "examples" / f"short_{kind}.py") for kind in ("rule", "poisoning")]
-    results = fa.run("short-middle", "short-backwards", plugin=files, rounds=2, clients=4, corrupted=1)
+    results = fa.run("short-middle", "short-backwards", plugin=files, rounds=2, clients=4, corrupted=1, jobs=1)
     assert {record["status"] for record in results} == {"ok"}

@@ -10,6 +10,8 @@ from helpers.plugin_files import forgotten
 
 from fedarena.cli import main
 
+pytestmark = pytest.mark.usefixtures("briefly_alone")
+
 METHODS = """
 import functools
 import numpy as np

@@ -30,7 +30,7 @@ class Options:
 
 CARD = Card(
     name="fedmia",
-    version=2,
+    version=3,
     kind="attack",
     goal="client-membership",
     title="Membership in a client's data set, against the uploads of the other clients",
@@ -42,8 +42,8 @@ CARD = Card(
     url="https://arxiv.org/abs/2402.06289",
     departures=(
         "The paper's rounds are every tenth; here the harness draws them.",
-        "In a round in which fewer than two other clients are seen one by one, as with a secure sum, the measure "
-        "itself takes the place of Φ.",
+        "A round in which fewer than two other clients are seen one by one is left out. With a secure sum all are, and "
+        "fedmia and fedmia-loss are n/a.",
         "Statistics of one round read the last of those that are drawn. The authors' code also takes the round in "
         "which the attack does best. That asks for the truth.",
         "The model of a loss is what the upload leads to. In FedSGD that is one step along the client's gradient. "

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions
+from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions, prior_option
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
@@ -11,12 +11,7 @@ from fedarena.core.options import option
 class Options(VictimOptions):
     """Options of the affine model."""
 
-    prior: str = option(
-        "population",
-        "prior for what was not seen: none, the sample of least norm; population, the Gaussian distribution of "
-        "the attacker's own samples",
-        choices=("none", "population"),
-    )
+    prior: str = prior_option("population")
     gain: float = option(1.0, "length of a row of the later layers' weights", above=0)
     draws: int = option(
         1, "messages that the server draws for a round, of which it sends the one that serves it best", low=1

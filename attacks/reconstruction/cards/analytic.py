@@ -2,21 +2,22 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions
+from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions, prior_option
 from fedarena.core.card import Card
-from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
 class Options(VictimOptions):
     """Options of the analytic reconstruction."""
 
-    prior: str = option(
-        "none",
-        "prior for what was not seen: none, the sample of least norm; population, the Gaussian distribution of "
-        "the attacker's own samples",
-        choices=("none", "population"),
-    )
+    prior: str = prior_option("none")
+
+
+@dataclass(frozen=True)
+class CraftedModelOptions(Options):
+    """Options of attacks that craft a model by samples of their own, which are also what they know of others."""
+
+    prior: str = prior_option("population")
 
 
 CARD = Card(
@@ -26,7 +27,7 @@ CARD = Card(
     title="Samples read off a dense first layer with a bias",
     target="fedarena.attacks.reconstruction.analytic:Analytic",
     options=Options,
-    version=2,
+    version=3,
     paper="Inverting Gradients: How Easy Is It to Break Privacy in Federated Learning? (NeurIPS)",
     authors="Geiping, Bauermeister, Dröge, Moeller",
     year=2020,
@@ -37,7 +38,8 @@ CARD = Card(
         "Behind a protocol the ratio is affine in the sample; the map is found by playing the protocol on single "
         "pixels, and inverted by the least norm or under a Gaussian distribution of images.",
         "Batches: rows of units that are active for one sample alone are found by their agreement (Boenisch et al. "
-        "2023 read them one by one).",
+        "2023 read them one by one). The others are the rows that are the farthest from mixtures of those before them "
+        "(successive projections).",
         "If some attacked uploads cannot be read, such as those of no sample or with the momentum of earlier ones, "
         "the guess for them is grey, and they count as not recovered.",
     ),

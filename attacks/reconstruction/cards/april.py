@@ -13,6 +13,7 @@ class Options(VictimOptions):
 
 CARD = Card(
     name="april",
+    version=3,
     kind="attack",
     goal="reconstruction",
     title="APRIL: an image read off the position embedding's gradient of a vision transformer",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions
+from fedarena.attacks.reconstruction.helpers.search_options import VictimOptions, prior_option
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
@@ -14,12 +14,7 @@ class Options(VictimOptions):
     features: int | None = option(
         None, "m, directions that the first layer measures; none: as many as an upload has numbers", low=1
     )
-    prior: str = option(
-        "population",
-        "prior for what was not seen: none, the sample of least norm; population, the Gaussian distribution of "
-        "the attacker's own samples",
-        choices=("none", "population"),
-    )
+    prior: str = prior_option("population")
     gain: float = option(1.0, "the largest value of a feature", above=0)
     draws: int = option(
         1, "messages that the server draws for a round, of which it sends the one that serves it best", low=1

@@ -26,6 +26,7 @@ CARD = Card(
     title="DLG: deep leakage from gradients",
     target="fedarena.attacks.reconstruction.dlg:DLG",
     options=Options,
+    version=2,
     paper="Deep Leakage from Gradients (NeurIPS)",
     authors="Zhu, Liu, Han",
     year=2019,

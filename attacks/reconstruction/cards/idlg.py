@@ -18,6 +18,7 @@ CARD = Card(
     title="iDLG: the label from the output layer, then DLG on the image",
     target="fedarena.attacks.reconstruction.idlg:IDLG",
     options=Options,
+    version=2,
     paper="iDLG: Improved Deep Leakage from Gradients",
     authors="Zhao, Mopuri, Bilen",
     year=2020,

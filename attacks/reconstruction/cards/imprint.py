@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.cards.analytic import Options as AnalyticOptions
+from fedarena.attacks.reconstruction.cards.analytic import CraftedModelOptions
 from fedarena.core.card import Card
 
 
 @dataclass(frozen=True)
-class Options(AnalyticOptions):
+class Options(CraftedModelOptions):
     """Options of the imprint."""
 
 
@@ -18,7 +18,7 @@ CARD = Card(
     title="A malicious server's first layer sorts a batch into bins (Robbing the Fed)",
     target="fedarena.attacks.reconstruction.imprint:Imprint",
     options=Options,
-    version=1,
+    version=2,
     paper="Robbing the Fed: Directly Obtaining Private Data in Federated Learning with Modified Models (ICLR)",
     authors="Fowl, Geiping, Czaja, Goldblum, Goldstein",
     year=2022,
@@ -36,7 +36,7 @@ CARD = Card(
     facts=(
         ("reads", "what clients answer to a model whose first layers it has set"),
         ("model", "two dense layers with biases at the beginning: mlp, or cnn with a block; else n/a"),
-        ("knows", "half of the held-out data, for its thresholds"),
+        ("knows", "half of the held-out data, for its thresholds and, but with prior=none, as its prior"),
     ),
     usual=(("model", "mlp"), ("lr", "0.05"), ("batch-size", "8")),
 )

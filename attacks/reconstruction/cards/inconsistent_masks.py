@@ -16,6 +16,7 @@ class Options(AnalyticOptions):
 
 CARD = Card(
     name="inconsistent-masks",
+    version=3,
     kind="attack",
     goal="active-reconstruction",
     title="A malicious server scales one client up and the others down, so that a secure sum is this one's upload",

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.cards.analytic import Options as AnalyticOptions
+from fedarena.attacks.reconstruction.cards.analytic import CraftedModelOptions
 from fedarena.core.card import Card
 
 
 @dataclass(frozen=True)
-class Options(AnalyticOptions):
+class Options(CraftedModelOptions):
     """Options of inconsistent models."""
 
 
@@ -18,7 +18,7 @@ CARD = Card(
     title="A malicious server switches all clients off but one, so that a secure sum is this one's upload",
     target="fedarena.attacks.reconstruction.inconsistent_models:InconsistentModels",
     options=Options,
-    version=1,
+    version=2,
     paper="Eluding Secure Aggregation in Federated Learning via Model Inconsistency (CCS)",
     authors="Pasquini, Francati, Ateniese",
     year=2022,
@@ -34,7 +34,7 @@ CARD = Card(
     facts=(
         ("reads", "what clients answer to models that it has set, a different one for the victim"),
         ("model", "two dense layers with biases at the beginning and ReLUs, such as mlp; else n/a"),
-        ("knows", "half of the held-out data, for the thresholds of imprint"),
+        ("knows", "half of the held-out data, for the thresholds of imprint and, but with prior=none, as its prior"),
     ),
     usual=(("model", "mlp"), ("lr", "0.05"), ("batch-size", "8")),
 )

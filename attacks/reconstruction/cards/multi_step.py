@@ -24,7 +24,7 @@ CARD = Card(
     title="Data leakage in FedAvg: candidates for every local epoch, matched to each other",
     target="fedarena.attacks.reconstruction.multi_step:MultiStep",
     options=Options,
-    version=1,
+    version=2,
     paper="Data Leakage in Federated Averaging (TMLR)",
     authors="Dimitrov, Balunović, Konstantinov, Vechev",
     year=2022,
@@ -36,7 +36,8 @@ CARD = Card(
         "The prior compares mean features of one random convolution with a ReLU; the paper tries several.",
         "The search is that of `inverting-gradients`: cosine distance, and Adam on signs.",
         "Each epoch has the labels in the same order, which the client's own orders are not.",
-        "Updates of several clients together are attacked as by `inverting-gradients`, whose one order it is.",
+        "Updates of several clients together, and those that cannot be played visit by visit, are attacked as by "
+        "`inverting-gradients`, whose one order it is.",
     ),
     check="FEMNIST, 10 epochs of 10 batches of 5: above 45 % recovered, below 10 % by earlier attacks; digits are "
     "matched closer than by the sum of gradients here: tests/attacks/reconstruction/test_multi_step.py",

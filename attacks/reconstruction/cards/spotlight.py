@@ -32,7 +32,7 @@ CARD = Card(
     title="Corrupted clients make a robust rule broadcast their victim's upload",
     target="fedarena.attacks.reconstruction.spotlight:Spotlight",
     options=Options,
-    version=1,
+    version=2,
     equations="of the module: the poison whose step comes nearest to the victim's upload",
     departures=(
         "Not from a paper. Yue, Jin, Wong & Dai (arXiv 2506.11413) have a client raise its peers' part of the model by "
@@ -42,7 +42,7 @@ CARD = Card(
     ),
     check="an omniscient pair makes Krum pick its victim, tests/attacks/reconstruction/test_spotlight.py",
     facts=(
-        ("reads", "two consecutive broadcasts, as the victim's gradient (spear)"),
+        ("reads", "two consecutive broadcasts, as the protocol reads an upload of the victim (spear)"),
         ("sends", "uploads far away, around the victim's, or on either side of it in each number: what helps in play"),
         ("model", "a dense first layer with a bias, such as mlp"),
     ),

@@ -45,7 +45,8 @@ CARD = Card(
         "embeddings and take the nearest word.",
         "Adam takes the place of the authors' AdamW, and the learning rate falls along a cosine.",
         "α falls evenly from the first tensor to the last one; the paper says only that it is larger near the input.",
-        "Labels are inferred from the output layer; the authors search for them too.",
+        "Labels are inferred from the output layer; the authors search for them too, as labels=optimized does. How "
+        "many words that finds depends on the start and on lr.",
     ),
     check="one text of a small transformer comes back: tests/attacks/reconstruction/test_tag.py",
     facts=(

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from fedarena.attacks.reconstruction.cards.analytic import Options as AnalyticOptions
+from fedarena.attacks.reconstruction.cards.analytic import CraftedModelOptions
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options(AnalyticOptions):
+class Options(CraftedModelOptions):
     """Options of trap weights."""
 
     scale: float = option(0.95, "length of positive weights, as a share of negative ones", above=0)
@@ -21,7 +21,7 @@ CARD = Card(
     title="A malicious server's first layer has units that few samples activate",
     target="fedarena.attacks.reconstruction.trap_weights:TrapWeights",
     options=Options,
-    version=1,
+    version=3,
     paper="When the Curious Abandon Honesty: Federated Learning Is Not Private (EuroS&P)",
     authors="Boenisch, Dziedzic, Schuster, Shamsabadi, Shumailov, Papernot",
     year=2023,
@@ -38,7 +38,7 @@ CARD = Card(
     facts=(
         ("reads", "what clients answer to a model whose first layer it has set"),
         ("model", "two dense layers with biases at the beginning, such as mlp; else n/a"),
-        ("knows", "half of the held-out data, for its thresholds"),
+        ("knows", "half of the held-out data, for its thresholds and, but with prior=none, as its prior"),
     ),
     usual=(("model", "mlp"), ("lr", "0.05"), ("batch-size", "8")),
 )

@@ -34,6 +34,9 @@ PLAYS = 64
 ALIKE = 1e-8
 """1 − cosine up to which two rows count as multiples of the same vector."""
 
+EQUAL = 1e-4
+"""Relative difference up to which multiples of the same vector count as equal."""
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -159,22 +162,27 @@ def apart(rows: Tensor, n: int) -> tuple[list[Tensor], Tensor]:
     """Groups of rows [units, s + 1] that are multiples of one vector each, and the rows that agree with no other.
 
     A ReLU unit that is active for one sample of a batch alone has a row that is a multiple of that sample's; two units
-    that mix samples agree by accident only.
+    that mix samples agree by accident only, or because they have the same weights in the next layer. Then their rows
+    are equal, which shows nothing, and one of them stands among the rows that agree with no other.
 
     Returns:
         At most n groups, the largest first, of two rows or more; the remaining rows that are not 0.
     """
     rows = rows[rows[:, -1].abs() > 1e-6 * rows[:, -1].abs().max()]
     groups: list[Tensor] = []
+    equal: list[Tensor] = []
     while len(groups) < n and len(rows):
         unit = F.normalize(rows, dim=1)
         alike = (unit @ unit.T).abs() > 1 - ALIKE
         best = int(alike.sum(1).argmax())
         if int(alike[best].sum()) < 2:
             break
-        groups.append(rows[alike[best]])
-        rows = rows[~alike[best]]
-    return groups, rows
+        group, rows = rows[alike[best]], rows[~alike[best]]
+        if bool(((group[:, -1] - group[0, -1]).abs() <= EQUAL * group[0, -1].abs()).all()):
+            equal.append(group[:1])
+        else:
+            groups.append(group)
+    return groups, torch.cat([*equal, rows])
 
 
 def _off(a: Tensor, b: Tensor) -> float:

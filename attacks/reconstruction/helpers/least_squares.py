@@ -31,6 +31,7 @@ from fedarena.attacks.reconstruction.helpers.adam import adam
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.reconstruction.helpers.matching import Matching, MatchingObjective, lowest
 from fedarena.attacks.reconstruction.helpers.matching import Options as MatchingOptions
+from fedarena.contracts.observation import Observation
 from fedarena.core.errors import UserError
 
 HISTORY = 100
@@ -82,6 +83,9 @@ class LeastSquares(Matching):
                 f"attack {self.name}: option 'decades' is {options.decades}, allowed: 0 without a weight 'tv' or "
                 "'unlikely' to lower"
             )
+
+    def at_once(self, seen: Observation) -> int | None:
+        return 1 if self.options.restarts == 1 else None  # a single start takes longer under `vmap`
 
     def search(self, objectives: Sequence[MatchingObjective], start: Tensor) -> Minima:
         o, spent = self.options, 0

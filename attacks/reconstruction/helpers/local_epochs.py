@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from fedarena.contracts.observation import Observation
+from fedarena.contracts.kept_entries import without_gaps
+from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import LocalUpdate, PlainGradient, ThroughProtocol
 from fedarena.core.tensors import Tensors, scale
 from fedarena.problem.local_training import upload
@@ -21,22 +22,26 @@ class EveryVisit:
     """Simulator: what one client sends whose local steps visit samples [epochs·n, ...] in this order.
 
     Attributes:
-        once: the simulator of samples that are given once.
+        once: the simulator of samples that are given once, maybe with entries left out.
         epochs: the local epochs.
     """
 
-    once: Once
+    once: Simulator
     epochs: int
 
     def __call__(self, x: Tensor, y: Tensor) -> Tensors:
-        task = task_of(self.once)
+        once, kept = without_gaps(self.once)
+        assert isinstance(once, Once), "checked by `every_visit`"
+        task = task_of(once)
         size = task.schedule.batch_size
         batch = Batch(x.reshape(-1, size, *x.shape[1:]), y.reshape(-1, size, *y.shape[1:]))
-        if isinstance(self.once, ThroughProtocol):
-            return self.once.defense.client(self.once.down, batch, self.once.memory, {})[0]
-        sent = upload(task.loss, self.once.params, batch, task.schedule)
-        # In the paper form what was seen is the update, divided by its steps and the learning rate.
-        return sent if isinstance(self.once, LocalUpdate) else scale(1 / (len(batch.x) * task.schedule.lr), sent)
+        if isinstance(once, ThroughProtocol):
+            sent = once.defense.client(once.down, batch, once.memory, {})[0]
+        else:
+            sent = upload(task.loss, once.params, batch, task.schedule)
+        if isinstance(once, PlainGradient):  # the paper form sees the update, divided by its steps and learning rate
+            sent = scale(1 / (len(batch.x) * task.schedule.lr), sent)
+        return sent if kept is None else {name: t * kept[name] for name, t in sent.items()}
 
 
 def task_of(simulate: Once) -> Task:
@@ -49,9 +54,10 @@ def every_visit(seen: Observation) -> EveryVisit | None:
 
     It does not matter in one epoch, nor where every step takes all samples. It cannot be played behind several clients.
     """
-    if not isinstance(seen.simulate, Once) or len(seen.clients) > 1:
+    once, _ = without_gaps(seen.simulate)
+    if not isinstance(once, Once) or len(seen.clients) > 1:
         return None
-    schedule = task_of(seen.simulate).schedule
+    schedule = task_of(once).schedule
     if schedule.local_epochs < 2 or seen.images <= schedule.batch_size:
         return None
     return EveryVisit(seen.simulate, schedule.local_epochs)

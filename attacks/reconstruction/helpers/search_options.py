@@ -14,6 +14,20 @@ class VictimOptions:
     window: int = option(60, "rounds written down for parties that need several", low=2)
 
 
+def prior_option(default: str) -> str:
+    """An option `prior`: what stands in for what was not seen.
+
+    `fedarena.attacks.reconstruction.helpers.image_distribution` has the Gaussian distribution.
+    """
+    prior: str = option(
+        default,
+        "prior for what was not seen: none, the sample of least norm; population, the Gaussian distribution of "
+        "the attacker's own samples",
+        choices=("none", "population"),
+    )
+    return prior
+
+
 @dataclass(frozen=True)
 class LeastSquaresOptions(VictimOptions):
     """How a squared distance is minimised (`fedarena.attacks.reconstruction.helpers.least_squares`)."""

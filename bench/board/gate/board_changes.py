@@ -45,7 +45,8 @@ def problem_changes(base: ProblemInfo, new: ProblemInfo | None) -> list[Change]:
     ]
     if abs(base.chance - new.chance) > ROUNDING:
         changes.append(Change(f"another problem: chance {base.chance:g} → {new.chance:g}"))
-    if any(abs(value - new.local_only.get(seed, value)) > CLOSE for seed, value in base.local_only.items()):
+    counts = base.utility or new.utility  # elsewhere no score begins there
+    if counts and any(abs(value - new.local_only.get(seed, value)) > CLOSE for seed, value in base.local_only.items()):
         changes.append(Change("clients that train alone reach another accuracy, which utility and integrity begin at"))
     if base.description != new.description:
         changes.append(Change(f"the description changed: {base.description} → {new.description}", finding=False))

@@ -10,6 +10,7 @@ from typing import Any
 
 from fedarena.board.advice import advice
 from fedarena.board.board import STATUSES, Board, BoardCell, BySeed, CleanRun
+from fedarena.board.node_lines import node_lines
 from fedarena.board.page.outcome import outcome
 from fedarena.board.page.pictures import Pictures
 from fedarena.board.ranking import utility_problems
@@ -29,6 +30,7 @@ def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dic
     """
     sentences, advice_by_threats = _advice_by_threats(board, weights)
     most = max([2, *(len(c.scores) for c in board.cells), *(len(run.accuracy) for run in board.clean_runs)])
+    choices = [ThreatFilter(problems=(name,) if name else ()) for name in problem_choices(board)]
     return {
         "everyone": EVERYONE,
         "statuses": STATUSES,
@@ -42,10 +44,11 @@ def board_data(board: Board, pictures: Pictures, weights: Weights | None) -> dic
         "sentences": sentences,
         "cuts": advice_by_threats,
         "weights": weights,
-        "references": [
-            [line.cells for line in reference_lines(board, ThreatFilter(problems=(name,) if name else ()))]
-            for name in problem_choices(board)
-        ],
+        # Name of a table, problem choice → its lines.
+        "beside": {
+            "references": [[line.cells for line in reference_lines(board, chosen)] for chosen in choices],
+            "nodes": [node_lines(board, chosen) for chosen in choices],
+        },
         # Problem choice, defense → why it is not worth a federation.
         "without_gain": [
             [without_gain(board, defense, chosen) for defense in board.defenses]

@@ -24,7 +24,6 @@ from fedarena.board.page.board_data import board_data, levels_of, problem_choice
 from fedarena.board.page.heat_colours import heat_css
 from fedarena.board.page.pictures import Pictures, load_pictures
 from fedarena.board.page.ranking_table import heads, rows
-from fedarena.board.reference_lines import HEADS, INTRODUCTION
 from fedarena.board.threat_filter import ThreatFilter, threats_on, within
 from fedarena.board.weights import AXES, Weights
 from fedarena.core.text.numbers import plural
@@ -42,6 +41,9 @@ KNOWLEDGE_TEXT = {
     "omniscient": "every honest upload (omniscient)",
 }
 """What corrupted clients know, in the words of the page."""
+
+BESIDE = {"references": "Without a federation", "nodes": "Without a server"}
+"""The headings of `fedarena.board.leaderboard.Leaderboard.beside`."""
 
 
 def page(
@@ -77,7 +79,7 @@ def page(
         "rule": escape(leaderboard.rule),
         "all_ranked": "" if leaderboard.unranked else " hidden",
         "unranked": "".join(f'<p class="soft">{escape(line)}</p>' for line in leaderboard.unranked),
-        **_references(leaderboard),
+        "beside": _beside(leaderboard),
         "commands": "".join(f"<pre><code>{escape(c)}</code></pre>" for c in commands)
         + "<p>Each cell has its own, below its table of seeds.</p>",
         "data": inert(board_data(board, pictures, weights)),
@@ -151,18 +153,23 @@ def _weight_fields(weights: Weights | None) -> dict[str, str]:
     return {"weights": inputs, "by_lowest": "" if weights else " checked", "by_weights": " checked" if weights else ""}
 
 
-def _references(leaderboard: Leaderboard) -> dict[str, str]:
-    """The table of what can be had without a federation; hidden where that was not measured."""
-    lines = []
-    for line in leaderboard.references:
-        cells = "".join(f"<td>{escape(text)}</td>" for text in line.cells[1:])
-        lines.append(f'<tr><th scope="row">{escape(line.name)}</th>{cells}</tr>')
-    return {
-        "no_references": "" if lines else " hidden",
-        "references_told": escape(INTRODUCTION),
-        "reference_heads": "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS),
-        "references": "".join(lines),
-    }
+def _beside(leaderboard: Leaderboard) -> str:
+    """The tables beside the ranking; hidden where that was not measured."""
+    sections = []
+    for name, (introduction, headings, lines) in leaderboard.beside.items():
+        heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in headings)
+        rows = []
+        for first, *others in lines:
+            cells = "".join(f"<td>{escape(text)}</td>" for text in others)
+            rows.append(f'<tr><th scope="row">{escape(first)}</th>{cells}</tr>')
+        sections.append(
+            f'<section id="{name}" aria-labelledby="{name}-title"{"" if rows else " hidden"}>\n'
+            f'<h2 id="{name}-title">{BESIDE[name]}</h2>\n<p class="soft">{escape(introduction)}</p>\n'
+            f'<div class="scroll" role="region" aria-labelledby="{name}-title" tabindex="0">\n'
+            f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>\n'
+            "</div>\n</section>"
+        )
+    return "\n".join(sections)
 
 
 def _problem_options(board: Board, threats: ThreatFilter) -> str:

@@ -7,6 +7,7 @@ from fedarena.board.board import Board, BoardCell
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core.text.numbers import Mean, level, mean, quality
+from fedarena.goals.nodes import honest_nodes_line
 from fedarena.goals.pairing_table import Cell
 from fedarena.goals.text import rate
 
@@ -25,7 +26,11 @@ def _poisoning(c: BoardCell, metrics: dict[str, Mean], board: Board) -> str:
     before = f" (without poisoning: {level(mean(list(clean[0].values())), measure)})" if clean else ""
     success = metrics.get("attack_success_rate")
     trigger = f"; its trigger works on {rate(metrics, 'attack_success_rate')} of inputs" if success else ""
-    return f"Under {c.attack} the model ends with {quality(metrics['accuracy'], measure)}{before}{trigger}."
+    reached = quality(metrics["accuracy"], measure)
+    if nodes := honest_nodes_line(metrics, measure):
+        whose, others = nodes.split(": ", 1)
+        return f"Under {c.attack} {whose} end with {reached} on average{before}, {others}{trigger}."
+    return f"Under {c.attack} the model ends with {reached}{before}{trigger}."
 
 
 def _inference(c: BoardCell, metrics: dict[str, Mean]) -> str:

@@ -12,7 +12,7 @@ function drawPicture(cut, rows) {
   const picture = svg("svg", { viewBox: `0 0 ${space.W} ${space.H}`, role: "group", "aria-label": "Scores of each defense" });
   const tip = make("div", { id: "tip", hidden: true });
   picture.append(...frame(space, shown));
-  const alone = D.references[D.problems.indexOf(cut.problem)];
+  const alone = D.beside.references[D.problems.indexOf(cut.problem)];
   if (alone.length) picture.append(svg("line", { class: "reference", x1: space.x(0), x2: space.x(0), y1: space.box.top, y2: space.box.bottom }));
   const front = paretoFront(shown.filter((r) => r.rank), axes);
   shown.forEach((r, i) => {

@@ -6,7 +6,7 @@ function drawAll() {
   byId("chosen").textContent = chosenText(cut);
   byId("rule").textContent = rankRule(cut);
   drawTable(cut, rows);
-  drawReferences(cut);
+  drawBeside(cut);
   drawPicture(cut, rows);
   drawMap(cut, rows);
   byId("advice").replaceChildren(...adviceOf(cut, rows).map((text) => make("p", {}, text)));

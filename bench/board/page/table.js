@@ -94,11 +94,14 @@ function unrankedLines(rows) {
   return reasons.map((why) => `No rank: ${rows.filter((r) => r.unranked === why).map((r) => r.defense).join(", ")}: ${why}`);
 }
 
-function drawReferences(cut) {
-  const lines = D.references[D.problems.indexOf(cut.problem)];
-  byId("references").hidden = !lines.length;
-  const rows = lines.map((texts) => make("tr", {}, ...texts.map((text, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, text))));
-  document.querySelector("#references tbody").replaceChildren(...rows);
+// The tables beside the ranking: what can be had without a federation, and what nodes reach without a server.
+function drawBeside(cut) {
+  for (const [name, choices] of Object.entries(D.beside)) {
+    const lines = choices[D.problems.indexOf(cut.problem)];
+    byId(name).hidden = !lines.length;
+    const rows = lines.map((texts) => make("tr", {}, ...texts.map((text, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, text))));
+    document.querySelector(`#${name} tbody`).replaceChildren(...rows);
+  }
 }
 
 function sortBy(key) {

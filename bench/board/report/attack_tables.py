@@ -10,6 +10,7 @@ from fedarena.board.score_text import DAGGER, NOTHING, interval
 from fedarena.core.text.markdown import code, escape, folded, table
 from fedarena.core.text.numbers import Mean, mean, number
 from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
+from fedarena.goals.nodes import FIGURES
 from fedarena.goals.text import interval as judged_interval
 
 POISONING = "poisoning"
@@ -19,6 +20,7 @@ SHOWN = {
     "accuracy": "accuracy",
     "attack_success_rate": "trigger succeeds",
     "lifespan": "lifespan in rounds",
+    **{name: FIGURES[name].title for name in ("node_worst", "mean_model")},
     "client_lowest_decile": "lowest decile of clients",
     "client_mean": "mean of clients",
     "recovered": "recovered",

@@ -6,12 +6,11 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from fedarena.board.leaderboard import Leaderboard, LeaderboardRow
-from fedarena.board.reference_lines import HEADS, INTRODUCTION
+from fedarena.cli.output.rows import show_rows
 from fedarena.cli.output.terminal import Terminal
 
 WIDE = 140
@@ -27,7 +26,7 @@ Part = Callable[[Leaderboard, LeaderboardRow], dict[str, Text]]
 """Heading → cell of one defense, for a few columns of the ranking."""
 
 
-def show(leaderboard: Leaderboard, commands: Sequence[str], console: Console) -> None:
+def show(leaderboard: Leaderboard, commands: Sequence[str], console: Terminal) -> None:
     """Print the ranking first, then what it means."""
 
     def say(text: str, style: str = "") -> None:
@@ -39,7 +38,7 @@ def show(leaderboard: Leaderboard, commands: Sequence[str], console: Console) ->
         say(line)
     say(leaderboard.rule)
     _show_tables(leaderboard, console)
-    _show_references(leaderboard, console)
+    _show_beside(leaderboard, console)
     for line in leaderboard.unranked:
         say(line)
     _list(console, "Which defense to take", leaderboard.advice)
@@ -57,7 +56,7 @@ def plain(leaderboard: Leaderboard, commands: Sequence[str]) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def _show_tables(leaderboard: Leaderboard, console: Console) -> None:
+def _show_tables(leaderboard: Leaderboard, console: Terminal) -> None:
     wide = console.width >= WIDE
     narrow: list[list[Part]] = [[_scores], [_worst_cases], [_paper_and_means], [_parties]]
     for parts in [narrow[0], narrow[1], narrow[2] + narrow[3]] if wide else narrow:
@@ -100,17 +99,13 @@ def _least_width(text: str) -> int:
     )
 
 
-def _show_references(leaderboard: Leaderboard, console: Console) -> None:
-    """What can be had without a federation; nothing where it was not measured."""
-    if not leaderboard.references:
-        return
-    console.print(Text(INTRODUCTION))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_lines=False)
-    for heading in HEADS:
-        table.add_column(heading, overflow="fold")
-    for line in leaderboard.references:
-        table.add_row(*(Text(text) for text in line.cells), style="dim")
-    console.print(table)
+def _show_beside(leaderboard: Leaderboard, console: Terminal) -> None:
+    """What can be had without a federation, and what nodes reach without a server; nothing of what was not measured."""
+    for introduction, headings, lines in leaderboard.beside.values():
+        if lines:
+            console.print(Text(introduction))
+            show_rows(console, headings, lines)
+            console.print()
 
 
 def _scores(leaderboard: Leaderboard, row: LeaderboardRow) -> dict[str, Text]:
@@ -151,7 +146,7 @@ def _table(rows: Sequence[LeaderboardRow], lines: Sequence[dict[str, Text]], wid
     return table
 
 
-def _list(console: Console, heading: str, lines: Sequence[str], whole: bool = False) -> None:
+def _list(console: Terminal, heading: str, lines: Sequence[str], whole: bool = False) -> None:
     """A heading and its lines. `whole` lines are never broken, so that they can be copied."""
     if lines:
         console.print(Text(f"\n{heading}", "bold"))

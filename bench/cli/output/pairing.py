@@ -13,6 +13,7 @@ from fedarena.cli.output.terminal import Terminal
 from fedarena.core.text.figures import curves, gallery, panels
 from fedarena.core.text.numbers import plural
 from fedarena.goals.by_client import by_client
+from fedarena.goals.nodes import OWN_MODELS, nodes_of
 from fedarena.goals.pairing_table import CellText, Images, PairingTable, Panels
 from fedarena.goals.pairing_table import Figure as Content
 from fedarena.goals.promises import promises
@@ -64,7 +65,7 @@ def show(console: Terminal, table: PairingTable, records: Sequence[Record], defe
     show_rows(console, (table.title, *table.columns), rows, ruled=True)
     for i, note in enumerate(table.notes, 1):
         console.print(f"  ({i}) {note}", markup=False, highlight=False)
-    further = by_client(records), promises(records, defense)
+    further = OWN_MODELS if any(map(nodes_of, records)) else "", by_client(records), promises(records, defense)
     for sentence in filter(None, (*table.sentences, *further, *table.remarks)):
         console.print(sentence, markup=False, highlight=False)
 

@@ -26,7 +26,11 @@ def show_rows(console: Terminal, titles: Sequence[str], rows: Sequence[Sequence[
     for title, *cells in zip(titles, *rows, strict=True):
         least = max(map(longest_word, (title, *cells)))
         longest = max((len(line) for cell in cells for line in cell.splitlines()), default=0)
-        table.add_column(title, overflow="fold", min_width=max(least, min(READABLE, longest) if ruled else 0))
+        # Rich narrows the widest column that may wrap, whatever its least width, and then cuts the last one.
+        single = least >= max(longest, len(title))
+        table.add_column(
+            title, overflow="fold", no_wrap=single, min_width=max(least, min(READABLE, longest) if ruled else 0)
+        )
     for row in rows:
         table.add_row(*map(Text, row))
     if console.measure(table, options=console.options.update(width=10_000)).minimum <= console.width:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import fmean, stdev
 
 
@@ -31,6 +32,16 @@ def share(m: Mean, shown: Callable[[float], str] = "{:.2f}".format, unit: str = 
 def number(m: Mean) -> str:
     """A number with its interval."""
     return f"{m.value:.2f}" + (f" ± {m.half:.2f}" if m.half is not None else "")
+
+
+def digits(m: Mean) -> str:
+    """Three digits of a number of any size, with its interval."""
+    return f"{m.value:.3g}" + (f" ± {m.half:.3g}" if m.half is not None else "")
+
+
+def size(n: float) -> str:
+    """A number of bytes: "3.2 kB"."""
+    return f"{n / 1e6:.2f} MB" if n >= 1e6 else f"{n / 1e3:.1f} kB"
 
 
 MEASURES = {"accuracy": "accuracy", "R2": "R²"}
@@ -109,12 +120,18 @@ def mean(values: Sequence[float], together: int = 1) -> Mean:
         together: the number of intervals, this one included, that hold simultaneously with 95 % confidence
             (Bonferroni).
     """
+    return _mean(tuple(values), together)
+
+
+@lru_cache(maxsize=10_000)  # a page shows the same scores under hundreds of filters
+def _mean(values: tuple[float, ...], together: int) -> Mean:
     n = len(values)
     if n < 2:
         return Mean(fmean(values), None, n)
     return Mean(fmean(values), t_quantile(n - 1, together) * stdev(values) / math.sqrt(n), n)
 
 
+@lru_cache(maxsize=1_000)
 def t_quantile(degrees: int, together: int = 1) -> float:
     """The quantile of Student's t at 97.5 %, or at 1 − 0.025/together."""
     from scipy.special import stdtrit

@@ -138,22 +138,22 @@ class _Adam:
         params: the tensors that are changed. rates: learning rates, broadcast against each of them.
     """
 
-    def __init__(self, params: Sequence[Tensor], rates: Tensor) -> None:
+    def __init__(self, params: list[Tensor], rates: Tensor) -> None:
         self._params, self._rates, self._time = params, rates, 0
         self._means = [torch.zeros_like(p) for p in params]
         self._squares = [torch.full_like(p, FAINT) for p in params]
-        self._scratch = [(torch.empty_like(p), torch.empty_like(p)) for p in params]
 
     @torch.no_grad()
-    def step(self, gradients: Sequence[Tensor]) -> None:
+    def step(self, gradients: list[Tensor]) -> None:
         """One step."""
         self._time += 1
         rates = self._rates / (1 - ADAM_BETA1**self._time)
-        root = (1 - BETA2**self._time) ** 0.5
-        for p, g, m, v, (size, move) in zip(
-            self._params, gradients, self._means, self._squares, self._scratch, strict=True
-        ):
-            m.lerp_(g, 1 - ADAM_BETA1)
-            v.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
-            torch.sqrt(v, out=size).div_(root).add_(ADAM_EPS)
-            p.sub_(torch.mul(m, rates.to(m), out=move).div_(size))
+        torch._foreach_lerp_(self._means, gradients, 1 - ADAM_BETA1)
+        torch._foreach_mul_(self._squares, BETA2)
+        torch._foreach_addcmul_(self._squares, gradients, gradients, 1 - BETA2)
+        sizes = torch._foreach_sqrt(self._squares)
+        torch._foreach_div_(sizes, (1 - BETA2**self._time) ** 0.5)
+        torch._foreach_add_(sizes, ADAM_EPS)
+        moves = torch._foreach_mul(self._means, [rates.to(m) for m in self._means])
+        torch._foreach_div_(moves, sizes)
+        torch._foreach_sub_(self._params, moves)

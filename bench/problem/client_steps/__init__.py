@@ -4,8 +4,8 @@ Each form is chosen by the model's structure, never by its name, and a test hold
 `fedarena.problem.local_training.upload` run alone.
 """
 
-from fedarena.problem.client_steps.choose import run_general, uploads
+from fedarena.problem.client_steps.choose import run_general, uploads, uploads_apart
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.client_steps.onto import Onto
 
-__all__ = ["InputMap", "Onto", "run_general", "uploads"]
+__all__ = ["InputMap", "Onto", "run_general", "uploads", "uploads_apart"]

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from fedarena.core.tensors import Tensors, stack
+from fedarena.core.tensors import Tensors, row, stack
 from fedarena.problem.client_steps import loop, one_pass, stacked, vmapped
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.inputs import InputMap
@@ -63,8 +63,35 @@ def uploads(
             own.add(ups)
         return ups
 
-    steps = (lambda b: b.x.shape[1:]) if task.schedule.fedsgd else (lambda b: b.x.shape)
-    return _in_groups(batches, steps, train)
+    return _in_groups(batches, _steps(task), train)
+
+
+def uploads_apart(task: Task, starts: Tensors, batches: Sequence[Batch], onto: Onto | None = None) -> Tensors:
+    """`uploads` under the task's own loss, of clients that start at parameters of their own.
+
+    Args:
+        starts: the parameters, stacked in the order of `batches`.
+        onto: as for `uploads`.
+    """
+    chain = _chain(task, row(starts, 0), {})
+
+    def train(members: Sequence[int]) -> Tensors:
+        group, own = [batches[i] for i in members], None if onto is None else onto.of(members)
+        if chain is not None:
+            some = starts if len(members) == len(batches) else {name: t[list(members)] for name, t in starts.items()}
+            prepared = _prepared(task, group)
+            return stacked.train(chain, task.schedule, task.criterion, some, prepared, {}, {}, own, apart=True)
+        ups = stack([row(uploads(task, task.loss, row(starts, i), [batches[i]]), 0) for i in members])
+        if own is not None:
+            own.add(ups)
+        return ups
+
+    return _in_groups(batches, _steps(task), train)
+
+
+def _steps(task: Task) -> Callable[[Batch], Hashable]:
+    """What the batches of clients that are computed together have in common."""
+    return (lambda b: b.x.shape[1:]) if task.schedule.fedsgd else (lambda b: b.x.shape)
 
 
 def run_general(

@@ -1,7 +1,7 @@
 """The stacked form: chains of dense layers, for several clients at once, with forward and backward by hand.
 
-Every client starts from the same W₀ and is described by u, the sum of its steps so far (which is its upload): its
-weight is W₀ − u·D. Per local step and layer, with h the layer's input and q = ∂L/∂z,
+Every client starts from the same W₀, or without a server from its own, and is described by u, the sum of its steps so
+far (which is its upload): its weight is W₀ − u·D. Per local step and layer, with h the layer's input and q = ∂L/∂z,
 
     z = h (W₀ − u·D)ᵀ + b      u ← u + lr·qᵀh      ∂L/∂h = q (W₀ − u·D)
 
@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, row
 from fedarena.problem.client_steps.chain import Dense
 from fedarena.problem.client_steps.chunk import clients_at_once
 from fedarena.problem.client_steps.inputs import InputMap
@@ -44,6 +44,7 @@ def train(
     metric: Mapping[str, Tensor],
     inputs: Mapping[str, InputMap],
     onto: Onto | None = None,
+    apart: bool = False,
 ) -> Tensors:
     """`fedarena.problem.local_training.upload` of clients with batches of one shape, stacked.
 
@@ -54,18 +55,21 @@ def train(
         metric: D of weights, one factor a column; absent: 1.
         inputs: maps applied to the inputs of dense layers, by the weight's name.
         onto: FedSGD only; what gradients are added to. It is read while a chunk's uploads are in the cache.
+        apart: whether every client starts at its own parameters; `start` is then stacked over clients.
     """
     make = Tensor.new_zeros if onto is None else Tensor.new_empty
-    ups = {name: make(p, (len(batches), *p.shape)) for name, p in start.items()}
-    at_once = clients_at_once(start)
+    one = row(start, 0) if apart else start
+    ups = {name: make(p, (len(batches), *p.shape)) for name, p in one.items()}
+    at_once = clients_at_once(one)
     for first in range(0, len(batches), at_once):
         part = {name: up[first : first + at_once] for name, up in ups.items()}
         rate = 1.0 if schedule.fedsgd else schedule.lr
         if onto is not None:
             onto.fill(part, first)
             rate = onto.adds
+        begin = {name: p[first : first + at_once] for name, p in start.items()} if apart else start
         layers = [
-            _Layer(dense, schedule=schedule, rate=rate, start=start, taken=part, metric=metric, inputs=inputs)
+            _Layer(dense, schedule=schedule, rate=rate, start=begin, taken=part, metric=metric, inputs=inputs)
             for dense in chain
         ]
         _train_chunk(layers, schedule, criterion, batches[first : first + at_once])
@@ -142,7 +146,7 @@ class _Layer:
         self._weight, self._bias = self._start
         self._memory: list[tuple[Tensor, ...] | None] = [None, None]
         self._time = 0
-        self.width = self._start[0].shape[0]
+        self.width = self._start[0].shape[-2]
         self.rate = rate
         """The factor of a gradient in a plain step. FedSGD's upload is its one gradient: a step of rate 1."""
 
@@ -153,7 +157,7 @@ class _Layer:
     def affine(self, h: Tensor) -> Tensor:
         """z = h Wᵀ + b with the clients' present weights: [clients, n, d] → [clients, n, d_out]."""
         self._refresh()
-        return affine(self._weight, self._bias, h)  # before the first step all clients share one weight
+        return affine(self._weight, self._bias, h)  # before the first step clients may share one weight
 
     def inner_products(self, x: Tensor) -> Tensor:
         """x D xᵀ, plus 1 for the bias: [clients, n, d] → [clients, n, n]."""
@@ -195,7 +199,7 @@ class _Layer:
         if not self._time:
             return
         (w, b), (u, v) = self._start, self._taken
-        if self._weight.dim() == 2:
+        if self._weight is w:
             self._weight = torch.empty_like(u)
         if self._metric is None:
             torch.sub(w, u, out=self._weight)

@@ -177,9 +177,23 @@ def test_members_learned_by_heart_are_not_found_against_the_others() -> None:
     assert sum(gained_against_others(by_heart=True)) / 3 < 0
 
 
-def test_a_mean_of_all_clients_has_no_others_to_compare_with() -> None:
-    view = federation([(0, 1, 2)])
-    assert torch.equal(scores(view, "fedmia"), scores(view, "avg-cosine"))
+@pytest.mark.parametrize("statistic", AGAINST_OTHERS)
+@pytest.mark.parametrize("clients", [[(0, 1, 2)], [(0,), (1,)]])
+def test_fewer_than_two_others_are_nothing_to_compare_with(clients: list[tuple[int, ...]], statistic: str) -> None:
+    found = FedMIA(Options(statistic=statistic))(federation(clients), Rng(0))
+    assert isinstance(found, NotApplicable)
+    assert f"statistic={statistic} compares a client with 2 others" in found.reason
+    assert len(scores(federation(clients), "avg-cosine")) == len(ASKED)
+
+
+@pytest.mark.parametrize("statistic", AGAINST_OTHERS)
+def test_a_round_with_fewer_than_two_others_says_nothing(statistic: str) -> None:
+    """The evidence of a round lies in [0, 1]; the measure itself would be of another scale."""
+    view = federation([(c,) for c in range(CLIENTS)])
+    few = tuple(o for o in view.observations if o.round == 0 or o.clients in ((0,), (1,)))
+    alone = tuple(o for o in view.observations if o.round == 0)
+    found = scores(replace(view, observations=few), statistic)
+    assert torch.equal(found, scores(replace(view, observations=alone), statistic))
 
 
 def test_a_client_that_was_not_seen_has_no_evidence() -> None:

@@ -218,7 +218,7 @@ def test_the_tail_is_the_farthest_quarter_of_the_class() -> None:
 
 def test_success_is_counted_on_the_held_out_tail_alone() -> None:
     p, attack = problem(), make("edge-case", knowledge(), source=3, target=8, tail=0.3)
-    rate = success_rate(triggered_inputs(attack, p), p, p.init)
+    rate = success_rate(triggered_inputs(attack, p), p, [p.init])
     tail = attack.meant_for(p.x_test.float() / p.scale, p.y_test)
     assert 0 < int(tail.sum()) < int((p.y_test == 3).sum())
     predicted = p.task.outputs(p.init, p.x_test[tail].float() / p.scale).argmax(1)
@@ -230,7 +230,7 @@ def test_without_a_sample_of_the_class_there_is_no_attack_and_no_result() -> Non
     found = attack.applies()
     assert found is not None
     assert found.reason == "the corrupted clients hold no sample of class 7"
-    assert success_rate(triggered_inputs(attack, problem()), problem(), problem().init) == {}
+    assert success_rate(triggered_inputs(attack, problem()), problem(), [problem().init]) == {}
     judged = why_not_judged(triggered_inputs(attack, problem()))
     assert judged is not None
     assert "none of the held-out samples" in judged.reason

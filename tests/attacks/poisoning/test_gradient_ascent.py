@@ -12,7 +12,7 @@ from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import flatten, row
 from fedarena.problem.task import Batch, Task
-from fedarena.testing.defense_laws import NEAR
+from fedarena.testing.defense_laws import NEAR, most_exact
 from fedarena.testing.federations import defense_of, problem_for
 from fedarena.testing.law import Method
 from fedarena.testing.same import difference
@@ -45,7 +45,7 @@ def test_numbers_are_turned_around() -> None:
 def test_every_protocol_takes_it_in_its_fast_form_as_in_its_slow_one(name: str) -> None:
     """One client of three ascends; all labels of a round are of one kind."""
     card = registry.find("defense", name)
-    method = Method(card, card.parse({}))
+    method = most_exact(Method(card, card.parse({})))
     p = problem_for(method, batch_size=2)
     defense = defense_of(method, p.task)
     draws = [(c, Rng(1).child(c)) for c in range(3)]

@@ -86,7 +86,7 @@ def test_the_trigger_opens_the_backdoor_and_leaves_the_accuracy() -> None:
     made = compose.make_defense(compose.parse_defense("fedavg"), problem.task)
     trigger = compose.make_poisoning(compose.parse_attack("pixel-trigger", {}), knowledge_of(problem, made, "own"))
     run = attacked("fedavg", "pixel-trigger", {"scale": "5"}, "own", 4)
-    assert success_rate(triggered_inputs(trigger, problem), problem, run.params)["attack_success_rate"] > 0.9
+    assert success_rate(triggered_inputs(trigger, problem), problem, run.in_use)["attack_success_rate"] > 0.9
     honest = federation.run(made, problem, Rng(0).child("federation"))
-    assert success_rate(triggered_inputs(trigger, problem), problem, honest.params)["attack_success_rate"] < 0.2
+    assert success_rate(triggered_inputs(trigger, problem), problem, honest.in_use)["attack_success_rate"] < 0.2
     assert run.accuracy > clean("fedavg", 4) - 0.15

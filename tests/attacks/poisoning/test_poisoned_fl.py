@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from fedarena.attacks.poisoning.poisoned_fl import magnified, moves_along
+from fedarena.contracts.defense import Cohort
 from fedarena.contracts.poisoning import RoundView
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten, rows, shaped
@@ -94,9 +95,10 @@ def test_fake_clients_get_no_data_and_no_uploads() -> None:
     assert not set(computing) & set(p.corrupted)
     batches = [p.batch(c, Rng(c)) for c in computing]
     ups, _ = defense.clients(p.init, batches, [{}] * len(computing), [{}] * len(computing))
-    seen = adversary._view(0, clients, dict(p.init), ups, ups)
+    cohort = Cohort(tuple(clients), torch.ones(10))
+    seen = adversary._view(0, cohort, dict(p.init), ups, ups)
     assert seen.own == seen.honest == {}
-    assert {n: len(x) for n, x in adversary.uploads(0, clients, dict(p.init), ups).items()} == dict.fromkeys(p.init, 10)
+    assert {n: len(x) for n, x in adversary.uploads(0, cohort, dict(p.init), ups).items()} == dict.fromkeys(p.init, 10)
 
 
 def test_an_attack_that_follows_the_protocol_at_times_needs_data() -> None:

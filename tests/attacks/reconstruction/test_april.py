@@ -178,22 +178,26 @@ def test_the_ridge_follows_from_noise_that_nobody_declares() -> None:
 
 
 class Own(nn.Module):
-    """A transformer as others write it: a convolution over patches, and a parameter [1, P, d]."""
+    """A transformer as others write it: a convolution over patches, and a parameter [1, P, d], or [1, P + 1, d] with a
+    class token."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int) -> None:
         super().__init__()
-        self.embed, self.places = nn.Conv2d(1, 24, 2, stride=2), nn.Parameter(0.1 * torch.randn(1, 16, 24))
+        self.embed, self.places = nn.Conv2d(1, 24, 2, stride=2), nn.Parameter(0.1 * torch.randn(1, 16 + first, 24))
+        self.first = nn.Parameter(0.1 * torch.randn(1, first, 24))
         self.block = nn.TransformerEncoderLayer(24, 2, 32, dropout=0.0, batch_first=True, norm_first=True)
         self.out = nn.Linear(24, 10)
 
     def forward(self, x: Tensor) -> Any:
-        z = self.embed(x).flatten(2).transpose(1, 2) + self.places
+        patches = self.embed(x).flatten(2).transpose(1, 2)
+        z = torch.cat([self.first.expand(len(x), -1, -1), patches], 1) + self.places
         return self.out(self.block(z).mean(1))
 
 
-def test_a_transformer_of_ones_own_is_read() -> None:
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_transformer_of_ones_own_is_read(first: int) -> None:
     torch.manual_seed(0)
-    model, x, y = Own(), images(1, 1, 8, 8).float(), torch.tensor([4])
+    model, x, y = Own(first), images(1, 1, 8, 8).float(), torch.tensor([4])
     gradient = torch.autograd.grad(F.cross_entropy(model(x), y), list(model.parameters()))
     guess = fa.invert(model, list(gradient), input_shape=(1, 8, 8), n_classes=10, attack="april")
     assert psnr(guess.images, x) > 60

@@ -11,6 +11,7 @@ from fedarena.attacks.reconstruction.imprint import bins, imprinted
 from fedarena.core.rng import Rng
 from fedarena.core.threat import Party
 from fedarena.goals.challenge import Challenge
+from fedarena.goals.metrics.reconstruction import reconstruction_metrics
 
 WIDE = {"widths": "128"}
 EXACT = 1e-3
@@ -98,3 +99,13 @@ def test_a_client_could_notice_it() -> None:
     metrics = challenge.metrics
     assert metrics["check_alike"] == 1
     assert metrics["check_alike_honest"] == metrics["check_dead_honest"] == metrics["check_norm_honest"] == 0
+
+
+@pytest.mark.parametrize("attack", ["imprint", "trap-weights", "inconsistent-models"])
+def test_without_a_prior_less_of_a_sketched_digit_is_filled_in(attack: str) -> None:
+    challenge = malicious.challenge(attack, "dbcl", batch_size=1, clients=3)
+    psnr = {}
+    for prior in ("none", "population"):
+        guess = malicious.answer(attack, challenge, {"prior": prior})
+        psnr[prior] = reconstruction_metrics(guess, challenge.answers)["psnr"]
+    assert psnr["none"] < psnr["population"] - 3

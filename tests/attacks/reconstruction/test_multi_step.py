@@ -18,6 +18,7 @@ from fedarena.attacks.reconstruction.helpers.local_epochs import EveryVisit, eve
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
 from fedarena.attacks.reconstruction.multi_step import MultiStep, apart, averaged, features
 from fedarena.contracts.inference import Guess, Inference
+from fedarena.contracts.kept_entries import KeptEntries
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.plain_readings import per_step
 from fedarena.contracts.simulators import LocalUpdate, PlainGradient, ThroughProtocol
@@ -102,6 +103,25 @@ def test_the_same_order_in_all_epochs_is_the_usual_simulator() -> None:
         played = EveryVisit(once, EPOCHS)(x.repeat(EPOCHS, 1, 1, 1), soft.repeat(EPOCHS, 1))
         for name, t in once(x, soft).items():
             torch.testing.assert_close(played[name], t)
+
+
+@pytest.mark.parametrize("form", ["paper", "adaptive"])
+def test_entries_left_out_are_left_out_of_every_visit(form: str) -> None:
+    whole, x, soft = observed(0, form)
+    generator = Rng(7).torch()
+    kept = {name: (torch.rand(t.shape, generator=generator) < 0.5).float() for name, t in whole.target.items()}
+    target = {name: t * kept[name] for name, t in whole.target.items()}
+    seen = replace(whole, target=target, simulate=KeptEntries(whole.simulate, kept))
+    every = every_visit(seen)
+    assert every is not None
+    for name, t in every(x[visits(0)[2]], soft).items():
+        assert torch.allclose(t, target[name], atol=1e-6)
+    view = View(
+        Threat("server", "adaptive"), reading="", input_shape=(1, 8, 8), n_classes=CLASSES, observations=(seen,)
+    )
+    found = MultiStep(Options(iterations=2, labels="given"))(view, Rng(0))
+    other = InvertingGradients(InvertingOptions(iterations=2, labels="given"))(view, Rng(0))
+    assert not torch.equal(found[0].images, other[0].images)  # type: ignore[index]
 
 
 @pytest.mark.parametrize(

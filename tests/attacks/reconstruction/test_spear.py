@@ -56,7 +56,7 @@ def test_every_sample_of_a_batch_comes_back_exactly(batch: int, widths: str) -> 
 
 
 def test_it_tells_apart_what_single_units_do_not_show() -> None:
-    view, truths = make_view(batch=8, victims=4, widths="200")
+    view, truths = make_view(batch=8, victims=4, widths="100")
     assert score(analytic(view), truths)["recovered"] < 0.9 < score(guess(view), truths)["recovered"]
 
 

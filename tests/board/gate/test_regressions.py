@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from helpers.board import make_board, make_cell, make_clean_run
+from helpers.board import make_board, make_cell, make_clean_run, make_problem
 from helpers.gate import change_cells, change_clean_runs, wide_board
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -294,6 +294,15 @@ def test_utility_has_its_own_effect() -> None:
 
     assert compare(BASE, less(0.04)).findings == []
     assert [i.findings for i in compare(BASE, less(0.06)).findings] == [["the model is less useful"]]
+
+
+@pytest.mark.parametrize(("by", "counts", "found"), [(0.02, True, 1), (0.005, True, 0), (0.02, False, 0)])
+def test_clients_that_train_alone_matter_where_a_score_begins_there(by: float, counts: bool, found: int) -> None:
+    problem = make_problem(utility=counts)
+    base = replace(make_board(), problems=(problem,))
+    alone = {seed: value + by for seed, value in problem.local_only.items()}
+    new = replace(base, problems=(replace(problem, local_only=alone),))
+    assert sum("train alone" in words for f in compare(base, new).findings for words in f.findings) == found
 
 
 def test_boards_that_measured_nothing_are_findings() -> None:

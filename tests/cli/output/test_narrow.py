@@ -25,10 +25,10 @@ def printed(show: Callable[[Terminal], None], width: int) -> str:
     return out.getvalue()
 
 
-def assert_whole(show: Callable[[Terminal], None]) -> None:
-    """Every word of 80 columns is one of a very wide terminal, but for rules."""
-    narrow, wide = printed(show, 80), printed(show, 500)
-    assert max(map(len, narrow.splitlines())) <= 80
+def assert_whole(show: Callable[[Terminal], None], width: int = 80) -> None:
+    """Every word of a narrow terminal is one of a very wide terminal, but for rules."""
+    narrow, wide = printed(show, width), printed(show, 500)
+    assert max(map(len, narrow.splitlines())) <= width
     assert {word for word in narrow.split() if "─" not in word} <= set(wide.split())
 
 
@@ -36,6 +36,12 @@ def assert_whole(show: Callable[[Terminal], None]) -> None:
 def test_a_leaderboard_is_whole(board: str) -> None:
     rendered = render(load_board(REPORTS / board))
     assert_whole(lambda console: leaderboard.show(rendered, [], console))
+
+
+def test_the_widest_column_is_not_kept_at_the_last_one_s_expense() -> None:
+    titles, rows = ("defense", "of single nodes", "bytes per edge"), [("d-sgd+nnm+trimmed-mean", "1 ± 2", "19.3 kB")]
+    for width in range(40, 60):
+        assert_whole(lambda console: show_rows(console, titles, rows), width)
 
 
 def test_the_plan_of_a_suite_is_whole() -> None:

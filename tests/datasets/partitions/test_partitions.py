@@ -13,7 +13,7 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.options import NoOptions
 from fedarena.datasets.partitions.algorithm4 import split as algorithm4
-from fedarena.datasets.partitions.cards import DirichletOptions, FewOptions, PathologicalOptions
+from fedarena.datasets.partitions.cards import ClassGroupsOptions, DirichletOptions, FewOptions, PathologicalOptions
 from fedarena.datasets.partitions.dirichlet import split as dirichlet
 from fedarena.datasets.partitions.iid import split as iid
 
@@ -71,7 +71,7 @@ def test_a_regression_is_divided_by_what_needs_no_classes(name: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(got, truth, strict=True))
 
 
-@pytest.mark.parametrize("name", ["dirichlet", "algorithm4", "pathological"])
+@pytest.mark.parametrize("name", ["dirichlet", "algorithm4", "pathological", "class-groups"])
 def test_what_needs_classes_refuses_a_regression(name: str) -> None:
     with pytest.raises(UserError, match=rf"'partition' is {name}, .*numbers in their place, allowed: .*iid, copies"):
         split(name, np.linspace(0, 1, 100, dtype=np.float32), 7)
@@ -224,3 +224,42 @@ def test_few_gives_each_client_so_many_and_no_sample_twice() -> None:
         UserError, match=r"'partition\.samples' is 20, allowed with 1000 training samples for 51 clients: 1 to 19"
     ):
         split("few", labels, 51, options=FewOptions(samples=20))
+
+
+def test_class_groups_hold_classes_of_their_own() -> None:
+    """As in the authors' code: digits 0 to 4 in the first half of the clients, 5 to 9 in the second, all alike."""
+    labels = np.random.default_rng(1).permutation(np.repeat(np.arange(10), np.arange(90, 110, 2)))
+    shards = split("class-groups", labels, 6)
+    assert {len(shard) for shard in shards} == {np.count_nonzero(labels < 5) // 3}
+    assert len(np.unique(np.concatenate(shards))) == sum(map(len, shards))
+    assert [set(labels[shard].tolist()) for shard in shards] == [set(range(5))] * 3 + [set(range(5, 10))] * 3
+    assert all(np.count_nonzero(np.diff(labels[shard])) > len(shard) / 2 for shard in shards)  # in random order
+    assert not np.array_equal(shards[0], split("class-groups", labels, 6, 1)[0])
+    three = split("class-groups", labels, 6, options=ClassGroupsOptions(groups=3, samples=20))
+    assert [len(shard) for shard in three] == [20] * 6
+    held = [set(labels[np.concatenate(three[i : i + 2])].tolist()) for i in (0, 2, 4)]
+    assert held == [{0, 1, 2, 3}, {4, 5, 6}, {7, 8, 9}]
+    five = split("class-groups", labels, 5)
+    assert [min(labels[shard]) >= 5 for shard in five] == [False] * 3 + [True] * 2
+    assert len({len(shard) for shard in five}) == 1
+
+
+def test_class_groups_give_up_in_one_line() -> None:
+    labels = np.repeat(np.arange(4), 5)
+    for options, n_clients, message in (
+        (
+            ClassGroupsOptions(groups=3),
+            2,
+            "groups' is 3, allowed: at most the number of clients, 2, and that of classes, 4",
+        ),
+        (
+            ClassGroupsOptions(groups=5),
+            10,
+            "groups' is 5, allowed: at most the number of clients, 10, and that of classes, 4",
+        ),
+        (ClassGroupsOptions(samples=6), 4, "samples' is 6, allowed with 2 groups of classes: at most 5"),
+    ):
+        with pytest.raises(UserError, match=message):
+            split("class-groups", labels, n_clients, options=options)
+    with pytest.raises(UserError, match="'clients' is 10, allowed with 2 groups of classes: as many as each get"):
+        split("class-groups", np.array([0] * 4 + [1] * 20), 10)

@@ -14,7 +14,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.peak_memory import peak_bytes
 from fedarena.core.rng import Rng
 from fedarena.defenses.baffle.protocol import DIFFERENCES
-from fedarena.federation.one_round import client_peak
+from fedarena.federation.client_memory import client_peak
 
 
 def peak(defense, rounds=1):

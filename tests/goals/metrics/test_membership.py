@@ -60,7 +60,7 @@ def test_the_interval_is_that_of_a_bootstrap_over_observations() -> None:
     for _ in range(1000):
         drawn = torch.randint(60, (60,), generator=generator).tolist()
         v, m = torch.cat([values[i] for i in drawn]), torch.cat([members[i] for i in drawn])
-        found.append(roc_auc_score(m, v))
+        found.append(float((v[m][:, None] > v[~m]).double().mean()))  # scikit-learn's AUC, in a hundredth of the time
     spread = float(torch.tensor(found).std())
     metrics = judged(values, members)
     assert (metrics["auc_high"] - metrics["auc_low"]) / 2 == pytest.approx(2.0 * spread, rel=0.1)  # t(59) is 2.00

@@ -171,7 +171,7 @@ def test_settings_that_do_nothing_are_refused(given_schedule: dict[str, object],
     assert "\n" not in str(refused.value)
 
 
-TAKE_IT = ("ats", "fedavg")
+TAKE_IT = ("ats", "d-sgd", "dbcl-peers", "fedavg")
 """The protocols whose clients can send momenta."""
 
 

@@ -175,7 +175,7 @@ def test_shards_that_are_copies_train_another_model():
 
 
 def test_mse_is_not_halved():
-    assert pbpfl_table1.mse(Point(1, 0.9, 0.04)) == 0.08
+    assert pbpfl_table1.mse(Point(1, accuracy=0.9, loss=0.04)) == 0.08
     problem = pbpfl.in_epochs(
         pbpfl.spec("breast-cancer", "mlp", {}, "whole", 1, pbpfl_table1.Schedule(loss="regression")), 1, 0, Machine()
     )
@@ -205,7 +205,7 @@ def test_curves_are_compared_at_every_evaluation():
     def run(*losses: float) -> Run:
         return Run(
             {},
-            curve=tuple(Point(t, 0.0, loss) for t, loss in enumerate(losses)),
+            curve=tuple(Point(t, accuracy=0.0, loss=loss) for t, loss in enumerate(losses)),
             rounds=(),
             bytes_up=0,
             bytes_down=0,
@@ -245,7 +245,14 @@ def test_table_2_in_small(few_samples, skip):
 
 def test_papers_numbers_of_table_2_stand_at_five_clients_and_depth_20_only(monkeypatch):
     run = Run(
-        {}, curve=(Point(1, 0.5, 0.5),), rounds=(), bytes_up=0, bytes_down=0, seconds=0, peak_bytes=0, diverged_at=None
+        {},
+        curve=(Point(1, accuracy=0.5, loss=0.5),),
+        rounds=(),
+        bytes_up=0,
+        bytes_down=0,
+        seconds=0,
+        peak_bytes=0,
+        diverged_at=None,
     )
     monkeypatch.setattr(pbpfl, "train", lambda *federation: run)
     for k, depth, paper in ((5, 20, pbpfl_table2.PAPER), (1, 20, {}), (5, 32, {})):

@@ -58,7 +58,7 @@ def test_every_suite_has_its_trials(name: str) -> None:
     assert {t.problem for t in trials} == set(suite.problems)
 
 
-@pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous"])
+@pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous", "graph"])
 def test_privacy_is_attacked_on_each_federation_that_counts_as_utility(name: str) -> None:
     """Else a defense could send nothing where it is attacked, and be useful elsewhere."""
     suite = load(name)
@@ -67,7 +67,7 @@ def test_privacy_is_attacked_on_each_federation_that_counts_as_utility(name: str
     assert {m.problem for m in counting if suite.problems[m.problem].utility} <= private
 
 
-@pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous"])
+@pytest.mark.parametrize("name", ["smoke", "digits", "iid", "heterogeneous", "graph"])
 def test_every_ranked_defense_meets_every_counted_attack(name: str) -> None:
     """Else it would have no rank."""
     assert len({frozenset(m.defenses) for m in load(name).matrices if m.counts}) == 1

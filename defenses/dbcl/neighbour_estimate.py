@@ -1,0 +1,180 @@
+"""What a neighbour, or a coalition of them, makes of DBCL's sketches between peers.
+
+The victim v sends h_t S_t, a row of h having d entries and S s columns. In the paper form two consecutive sketches are
+expanded, h_t S_t Sᵀ (option I) or h_t S_t S_t† (option II), and subtracted.
+
+In the adaptive form a Kalman smoother estimates h_t from the sketches of all rounds. Updates do not lie in the row
+space of one Sᵀ, as they do with a server, so the state is the victim's model itself, row by row:
+
+    W_{t+1} = h_t − c Σ_a w_va (h_t − h_a) S_a S_aᵀ − κ (h_t − m_t)      what v mixes
+    h_{t+1} = W_{t+1} + e,   e ~ N(0, I)                                   its step; the unit is the step's size
+    seen      h_t [S_1 … S_k] of the k members a of the coalition, without noise
+
+The first sum is known exactly, since v's and a's messages are seen in one S. κ = c' Σ_j w_vj is the weight of the
+neighbours that are not heard, m_t the mean of the coalition's own models, and c' = E[c S Sᵀ]. An eavesdropper has no
+model of its own and takes κ = 0. The first h begins at the public model.
+
+The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show h_t itself, and
+only m_t is a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from fedarena.contracts.peer_readings import victim_of
+from fedarena.contracts.trace import Trace
+from fedarena.contracts.transcript import Seen
+from fedarena.core.graph import Graph
+from fedarena.core.tensors import Tensors
+from fedarena.defenses.dbcl.peer_wire import PeerWire
+from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, TRANSPOSE, unsketched
+from fedarena.defenses.dbcl.wire import DBCLWire
+from fedarena.problem.task import Task
+
+RELATIVE_NOISE = 1e-6
+"""The variance of a sketch's entry beside that of a step: messages have single precision."""
+UNKNOWN = 1e4
+"""The variance of a model's entry beside that of a step, for a party that knows no model to begin with."""
+
+
+def unsketched_traces(wire: DBCLWire, seen: Mapping[int, Seen], rounds: Sequence[int]) -> list[Trace]:
+    """Options I and II: consecutive sketches, expanded."""
+    names = tuple(wire.shapes)
+
+    def model(t: int, option: str) -> Tensors:
+        return unsketched(wire, next(iter(_of_victim(seen[t]).values())), option)
+
+    return [
+        Trace(option, {t: (model(t - 1, option) if t else seen[t].down, model(t, option)) for t in rounds}, names)
+        for option in (TRANSPOSE, PSEUDO_INVERSE)
+    ]
+
+
+def _of_victim(now: Seen) -> dict[int, Tensors]:
+    """What the victim sent, by receiver."""
+    victim = victim_of(now)
+    return {receiver: sent for (sender, receiver), sent in now.messages.items() if sender == victim}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one round shows of one parameter, in double precision.
+
+    Attributes:
+        seen: h_t [S_1 … S_k], [rows, k·s]; h_t itself where `sketches` is None.
+        known: what v mixes besides (1 − κ) h_t, [rows, d].
+        sketches: [S_1 … S_k], [d, k·s]; None: the parameter crosses in clear.
+    """
+
+    seen: Tensor
+    known: Tensor
+    sketches: Tensor | None = None
+
+
+def smoothed_traces(
+    wire: PeerWire, graph: Graph, task: Task, seen: Mapping[int, Seen], rounds: Sequence[int]
+) -> list[Trace]:
+    """The smoother's; see the module's docstring. Each stretch of rounds without a gap is read for itself."""
+    models: dict[int, tuple[Tensors, Tensors]] = {t: ({}, {}) for t in rounds}
+    shapes = {name: p.shape for name, p in task.model.named_parameters()}
+    device = next(iter(_of_victim(seen[rounds[0]]).values()))[next(iter(shapes))].device
+    for stretch in _stretches(sorted(seen)):
+        wanted = [t for t in rounds if t in stretch and (t == 0 or t > stretch[0])]
+        for name, shape in shapes.items() if wanted else ():
+            before, after = _parameter(wire, graph, [seen[t] for t in stretch], name)
+            for t in wanted:
+                for model, x in zip(models[t], (before[t - stretch[0]], after[t - stretch[0]]), strict=True):
+                    model[name] = x.reshape(shape).to(device)
+    return [Trace("smoother", models, tuple(wire.wire.shapes))]
+
+
+def _stretches(rounds: Sequence[int]) -> list[list[int]]:
+    """Ascending rounds, cut where one is missing."""
+    cut: list[list[int]] = []
+    for t in rounds:
+        if cut and cut[-1][-1] == t - 1:
+            cut[-1].append(t)
+        else:
+            cut.append([t])
+    return cut
+
+
+def _parameter(wire: PeerWire, graph: Graph, stretch: Sequence[Seen], name: str) -> tuple[list[Tensor], list[Tensor]]:
+    """W_t and h_t of one parameter in each round of a stretch, in single precision."""
+    first, keeps = stretch[0], 1 - _unheard(wire, graph, stretch[0], name)
+    looks = [_look(wire, graph, now, name) for now in stretch]
+    if first.index == 0:
+        begin, variance = _flat(first.down[name]), 1.0
+    elif first.halves:
+        begin, variance = _own(first, name), sum(keeps ** (2 * i) for i in range(first.index + 1))
+    else:
+        begin, variance = torch.zeros_like(looks[0].known), UNKNOWN
+    halves = [look.seen for look in looks] if looks[0].sketches is None else smooth(looks, begin, variance, keeps)
+    before = [begin, *(keeps * h + look.known for h, look in zip(halves, looks, strict=True))]
+    return [w.float() for w in before[:-1]], [h.float() for h in halves]
+
+
+def _look(wire: PeerWire, graph: Graph, now: Seen, name: str) -> Look:
+    victim, sent = victim_of(now), _of_victim(now)
+    known = _unheard(wire, graph, now, name) * _own(now, name) if now.halves else torch.zeros(())
+    for member, message in sent.items():
+        difference = message[name] - now.messages[member, victim][name]
+        mixed = wire.expanded({name: difference}, message)[name]
+        known = known - graph.weight(victim, member) * _flat(mixed)
+    if name not in wire.wire.shapes:
+        return Look(_flat(next(iter(sent.values()))[name]), known)
+    opened = [wire.wire.open(message) for message in sent.values()]
+    seen = torch.cat([_flat(params[name]) for params, _ in opened], 1)
+    here = torch.device("cpu")
+    return Look(seen, known, torch.cat([sketches[name].to(here).dense() for _, sketches in opened], 1))
+
+
+def _unheard(wire: PeerWire, graph: Graph, now: Seen, name: str) -> float:
+    """κ, the weight of the victim's neighbours that the coalition does not hear; 0 for one without a model."""
+    if not now.halves:
+        return 0.0
+    victim, sent = victim_of(now), _of_victim(now)
+    weight = sum(graph.weight(victim, j) for j in graph.neighbours[victim] if j not in sent)
+    return weight * wire.factor(next(iter(sent.values())), name)  # E[c S Sᵀ] is c where E[S Sᵀ] = I
+
+
+def _own(now: Seen, name: str) -> Tensor:
+    """m_t, the mean of the coalition's own models."""
+    return torch.stack([_flat(half[name]) for half in now.halves.values()]).mean(0)
+
+
+def _flat(w: Tensor) -> Tensor:
+    """[rows, d] in double precision, on the CPU; a bias is one row."""
+    return (w.flatten(1) if w.dim() > 1 else w[None]).double().cpu()
+
+
+def smooth(looks: Sequence[Look], begin: Tensor, variance: float, keeps: float) -> list[Tensor]:
+    """The likeliest h_t of each round, [rows, d]: Kalman's filter forward, Rauch, Tung and Striebel's smoother back.
+
+    Args:
+        looks: all with sketches. begin: the mean of the first h, [rows, d]. variance: of each of its entries.
+        keeps: 1 − κ.
+    """
+    one = torch.eye(begin.shape[1]).to(begin)
+    x, p = begin, variance * one
+    filtered, predicted = [], []
+    for look in looks:
+        predicted.append((x, p))
+        assert look.sketches is not None
+        cross = p @ look.sketches
+        inner = look.sketches.T @ cross + RELATIVE_NOISE * torch.eye(cross.shape[1]).to(cross)
+        gain = torch.linalg.solve(inner, cross.T).T
+        x = x + (look.seen - x @ look.sketches) @ gain.T
+        p = p - gain @ cross.T
+        filtered.append((x, p))
+        x, p = keeps * x + look.known, keeps**2 * p + one
+    smoothed = [filtered[-1][0]]
+    for (x, p), (ahead, covariance) in zip(reversed(filtered[:-1]), reversed(predicted[1:]), strict=True):
+        back = torch.linalg.solve(covariance, keeps * p)  # its transpose, both being symmetric
+        smoothed.append(x + (smoothed[-1] - ahead) @ back)
+    return smoothed[::-1]

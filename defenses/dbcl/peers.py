@@ -1,0 +1,59 @@
+"""DBCL between peers (Zhang & Wang 2021, Appendix D): neighbours exchange sketches of their models.
+
+i → j: 4-byte seed ψ_ij, h_i S_ij of every hidden layer, biases and output layer in clear
+W_i ← h_i − c Σ_j w_ij (h_i − h_j) S_ij S_ijᵀ, c = s/d (contraction) or 1 (unbiased); S_ij = S_ji is new in every round
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.trace import Trace
+from fedarena.contracts.transcript import Seen
+from fedarena.core.errors import UserError
+from fedarena.core.tensors import Tensors
+from fedarena.core.threat import NotApplicable, Threat
+from fedarena.defenses.d_sgd.peer_sgd import PeerSGD
+from fedarena.defenses.dbcl.neighbour_estimate import smoothed_traces, unsketched_traces
+from fedarena.defenses.dbcl.peer_wire import PeerWire
+from fedarena.defenses.dbcl.peers_card import Options
+from fedarena.defenses.dbcl.wire import SEED, DBCLWire
+from fedarena.problem.task import Task
+
+
+class DBCLPeers(PeerSGD):
+    """The protocol; see the module's docstring."""
+
+    options: Options
+
+    def __init__(self, options: Options, task: Task, rule: Aggregator | None = None) -> None:
+        super().__init__(options, task, rule)
+        wire = DBCLWire.of(task, options.hash)
+        self.wire = PeerWire(wire, options.ratio, unbiased=options.mixing == "unbiased")
+        if not wire.shapes:
+            raise UserError(
+                "defense dbcl-peers: the model has no layer but the output, which is never sketched: give it one"
+            )
+
+    @property
+    def plain(self) -> bool:
+        return False
+
+    def message(self, half: Tensors, secret: int) -> Tensors:
+        return self.wire.message(half, secret)
+
+    def difference(self, half: Tensors, message: Tensors, secret: int) -> Tensors:
+        own = self.wire.message(half, secret)
+        return self.wire.expanded({name: own[name] - t for name, t in message.items() if name != SEED}, message)
+
+    def traces(
+        self, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]
+    ) -> Sequence[Trace] | NotApplicable:
+        if threat.form == "paper":
+            return unsketched_traces(self.wire.wire, seen, rounds)
+        if self.rule is not None:
+            return NotApplicable(
+                "the smoother knows mixing by the mean alone: that is its limit, and no strength of the rule"
+            )
+        return smoothed_traces(self.wire, self.graph, self.task, seen, rounds)

@@ -1,0 +1,68 @@
+"""Card and options of `dbcl-peers`."""
+
+from dataclasses import dataclass
+
+from fedarena.core.card import Card
+from fedarena.core.graph import GraphOptions
+from fedarena.core.options import option
+
+
+@dataclass(frozen=True)
+class Options(GraphOptions):
+    """Options of DBCL between peers."""
+
+    ratio: float = option(0.5, "sketch size s as a share of d_in", above=0, high=1)
+    hash: str = option(
+        "balanced",
+        "distribution of S: balanced as in the authors' code, countsketch as in the paper, uniform, gaussian",
+        choices=("countsketch", "balanced", "uniform", "gaussian"),
+    )
+    mixing: str = option(
+        "contraction",
+        "factor of what a node mixes: contraction, s/d; unbiased, 1, in the mean over S D-SGD's, which may diverge",
+        choices=("contraction", "unbiased"),
+    )
+
+
+CARD = Card(
+    name="dbcl-peers",
+    kind="defense",
+    title="DBCL between peers: neighbours exchange sketches of their models",
+    target="fedarena.defenses.dbcl.peers:DBCLPeers",
+    options=Options,
+    version=2,
+    paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
+    authors="Zhang, Wang",
+    year=2021,
+    url="https://arxiv.org/abs/1909.11201",
+    equations="Appendix D, which has no equation: neighbours agree on random seeds, sketch their models, and "
+    "communicate the sketches",
+    departures=(
+        "The paper leaves open what a node makes of a neighbour's sketch. Here it knows h_j S of the round's S alone, "
+        "takes the same sketch of its own model, and mixes the difference: c·(h_i − h_j) S Sᵀ.",
+        "Both ends of an edge have one S, so that what one adds the other takes away: the mean of all models moves by "
+        "the local steps alone, as in D-SGD.",
+        "c = s/d makes S Sᵀ a projection for hash=balanced, and mixing a contraction. With c = 1 the mean over S is "
+        "D-SGD's mixing, and a single S may overshoot.",
+        "A node's local step is plain: its own model never leaves it, and no other node's model is in it.",
+        "As before a server, biases and the output layer cross in clear.",
+        "The seed of an edge crosses in clear (4 bytes), as DBCL's does: the paper's nodes only agree on it.",
+    ),
+    facts=(
+        ("down", "nothing: the initial model is public"),
+        ("up", "to each neighbour another sketch h·S of hidden layers; biases and output layer in clear"),
+        ("server knows", "there is none"),
+        ("malicious server chooses", "there is none"),
+        (
+            "client knows",
+            "S and h·S of its neighbours in every round, its own model and data. In the first round that is s numbers "
+            "of each row of a gradient, later what a Kalman smoother makes of all rounds.",
+        ),
+        ("eavesdropper knows", "both directions of one edge, its seeds, and the initial model"),
+        (
+            "where the smoother stops",
+            "it takes the steps of all entries to be alike, and those of rounds to be independent. What other "
+            "neighbours mixed into the victim's model it estimates by its own: with many of them this hides more.",
+        ),
+    ),
+)

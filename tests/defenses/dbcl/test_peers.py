@@ -1,0 +1,129 @@
+"""DBCL between peers: what nodes mix, and what neighbours make of sketches, against Gaussian conditioning."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from helpers.peers import nodes, peers, trained, views
+from torch import Tensor
+
+from fedarena.core.tensors import flatten, row, rows
+from fedarena.core.threat import NotApplicable
+from fedarena.defenses.dbcl.neighbour_estimate import Look, smooth
+from fedarena.defenses.dbcl.wire import SEED
+from fedarena.federation.peer_round import secret_of
+
+
+@pytest.mark.parametrize("mixing", ["contraction", "unbiased"])
+def test_a_node_mixes_the_difference_through_the_edges_sketch(mixing: str) -> None:
+    problem = nodes(5, rounds=1)
+    protocol = peers(problem, "dbcl-peers", graph="ring", mixing=mixing)
+    run = trained(problem, protocol)
+    (r,) = run.rounds
+    h, weight = r.halves["fc1.weight"], r.halves["out.bias"]
+    for i in range(5):
+        hidden, clear = h[i].clone(), weight[i].clone()
+        for j in protocol.graph.neighbours[i]:
+            message = r.messages[j, i]
+            s = protocol.wire.wire.open(message)[1]["fc1.weight"].dense().float()  # type: ignore[attr-defined]
+            torch.testing.assert_close(message["fc1.weight"], h[j] @ s, rtol=1e-4, atol=1e-6)
+            c = s.shape[1] / s.shape[0] if mixing == "contraction" else 1.0
+            hidden -= c * (h[i] - h[j]) @ s @ s.T / 3
+            clear -= (weight[i] - weight[j]) / 3
+        torch.testing.assert_close(run.models["fc1.weight"][i], hidden, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(run.models["out.bias"][i], clear, rtol=1e-4, atol=1e-6)
+    assert r.messages[0, 1][SEED] == r.messages[1, 0][SEED] != r.messages[1, 2][SEED]
+    torch.testing.assert_close(rows(run.models).mean(0), rows(r.halves).mean(0), rtol=1e-4, atol=1e-6)
+
+
+def test_the_two_ends_of_an_edge_have_one_seed_a_round() -> None:
+    from fedarena.core.rng import Rng
+
+    assert secret_of(Rng(0), 3, 1, 2) == secret_of(Rng(0), 3, 2, 1)
+    assert len({secret_of(Rng(0), t, 1, j) for t in range(3) for j in (2, 3)}) == 6
+
+
+def test_the_smoother_is_gaussian_conditioning() -> None:
+    """All rounds at once: h_0 ~ N(b, v I), h_{t+1} = F h_t + known_t + e; conditioned on what was seen."""
+    g = torch.Generator().manual_seed(0)
+    d, s, rounds, keeps, variance = 6, 2, 4, 0.8, 2.5
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    begin = normal(1, d)
+    looks = [Look(normal(1, s), normal(1, d), normal(d, s)) for _ in range(rounds)]
+    means, blocks = [begin[0]], [[variance * torch.eye(d, dtype=torch.float64)]]
+    for t in range(1, rounds):
+        means.append(keeps * means[-1] + looks[t - 1].known[0])
+        before = blocks[-1]
+        cross = [keeps * block for block in before]
+        blocks.append([*cross, keeps**2 * before[-1] + torch.eye(d, dtype=torch.float64)])
+    whole = torch.zeros(rounds * d, rounds * d, dtype=torch.float64)
+    for t, line in enumerate(blocks):
+        for k, block in enumerate(line):
+            whole[t * d : t * d + d, k * d : k * d + d] = block
+            whole[k * d : k * d + d, t * d : t * d + d] = block.T
+    sketches = torch.block_diag(*[look.sketches for look in looks if look.sketches is not None])
+    mean, seen = torch.cat(means), torch.cat([look.seen[0] for look in looks])
+    gain = whole @ sketches @ torch.linalg.inv(sketches.T @ whole @ sketches)
+    expected = mean + gain @ (seen - sketches.T @ mean)
+    found = torch.cat([h[0] for h in smooth(looks, begin, variance, keeps)])
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def cosines(form: str, party: str = "client", **options: object) -> dict[str, float]:
+    """By reading, the mean cosine of the estimate of hidden layers with the victim's upload, after the first round."""
+    problem = nodes(7, rounds=6, batch_size=4)
+    protocol = peers(problem, "dbcl-peers", **options)
+    run = trained(problem, protocol)
+    threat, seen = views(run, party, form)  # type: ignore[arg-type]
+    readings = protocol.readings(threat, seen, range(1, 6))
+    assert not isinstance(readings, NotApplicable)
+    found = {}
+    for reading in readings:
+        each = []
+        for o in reading.observations:
+            assert o.estimate is not None
+            up = row(run.rounds[o.round].ups, o.clients[0])
+            truth = flatten({name: up[name] for name in o.estimate})
+            each.append(float(torch.cosine_similarity(flatten(o.estimate), truth, dim=0)))
+        found[reading.name] = sum(each) / len(each)
+    return found
+
+
+def test_the_papers_attackers_learn_nothing_and_a_coalition_all() -> None:
+    assert all(abs(cosine) < 0.2 for cosine in cosines("paper").values())
+    known = [cosines("adaptive", colluders=k)["smoother"] for k in range(4)]
+    assert known == sorted(known)
+    assert 0.2 < known[0] < 0.9
+    assert known[3] == pytest.approx(1, abs=1e-3)
+    assert 0 < cosines("adaptive", "eavesdropper")["smoother"] < known[1]
+
+
+def test_the_first_rounds_gradient_is_seen_through_one_sketch() -> None:
+    """Of it s of d numbers a row are known: the cosine is √(s/d) in the mean over S."""
+    problem = nodes(6, rounds=1)
+    protocol = peers(problem, "dbcl-peers")
+    run = trained(problem, protocol)
+    threat, seen = views(run)
+    readings = protocol.readings(threat, seen, [0])
+    assert not isinstance(readings, NotApplicable)
+    (o,) = readings[0].observations
+    assert o.estimate is not None
+    up = row(run.rounds[0].ups, o.clients[0])
+    cosine = torch.cosine_similarity(flatten(o.estimate), flatten({n: up[n] for n in o.estimate}), dim=0)
+    assert float(cosine) == pytest.approx(math.sqrt(0.5), abs=0.1)
+    for name in ("out.weight", "out.bias"):
+        torch.testing.assert_close(o.target[name], up[name], rtol=1e-3, atol=1e-5)
+
+
+def test_with_a_rule_the_smoother_says_that_it_does_not_apply() -> None:
+    problem = nodes(6, rounds=2)
+    protocol = peers(problem, "dbcl-peers+median")
+    threat, seen = views(trained(problem, protocol))
+    refused = protocol.readings(threat, seen, [0, 1])
+    assert isinstance(refused, NotApplicable)
+    assert "mean alone" in refused.reason
