@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from fedarena.core.tensors import row
 from fedarena.problem.problem import build
 from fedarena.problem.spec import usual_problem
 from fedarena.reproduce.external import dumbbell
@@ -29,7 +30,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_mixing_meets_both_shards_at_both_lengths() -> None:
-    assert len(BY_NAME) == len(PAPER) == 2 * 4 * 2
+    assert len(BY_NAME) == 2 * 4
+    assert {(e.shards, e.mixing, after) for e in BY_NAME.values() for after in (300, 900)} == set(PAPER)
     assert len(TABLE.published) == 3 * len(PAPER)
     assert {p.column for p in TABLE.published} == set(MODELS)
 
@@ -38,7 +40,7 @@ def test_every_mixing_meets_both_shards_at_both_lengths() -> None:
 def test_every_run_is_as_in_the_code(name: str) -> None:
     experiment = BY_NAME[name]
     problem, schedule = experiment.problem, experiment.problem.schedule
-    assert (schedule.rounds, schedule.batch_size, schedule.lr) == (experiment.rounds, 32, 0.01)
+    assert (schedule.rounds, schedule.batch_size, schedule.lr) == (900, 32, 0.01)
     assert (schedule.client_momentum, schedule.momentum, schedule.fresh_share) == (True, 0.9, 1.0)
     assert (problem.clients, problem.corrupted, problem.assumed_corrupted_or_default) == (20, 0, 1)
     options: Any = problem.partition_options
@@ -52,11 +54,19 @@ def test_every_run_is_as_in_the_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("mixing", dumbbell.MIXING)
-def test_a_few_rounds_give_a_row(mixing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluations_are_of_one_run(mixing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     small(monkeypatch)
-    (row,) = dumbbell.measure(Experiment("cliques", mixing, 3), Machine(), 0, lambda share, text: None)
-    assert set(MEASURED) < set(row)
-    assert all(0 < row[column] < 1 for column in MODELS)
+    monkeypatch.setattr(dumbbell, "ROUNDS", 60)
+    monkeypatch.setattr(dumbbell, "EVERY", 30)
+    first, last = dumbbell.measure(Experiment("cliques", mixing), Machine(), 0, lambda share, text: None)
+    monkeypatch.setattr(dumbbell, "ROUNDS", 30)
+    (alone,) = dumbbell.measure(Experiment("cliques", mixing), Machine(), 0, lambda share, text: None)
+    assert [first["rounds"], last["rounds"]] == [30, 60]
+    assert set(MEASURED) < set(first)
+    for column in set(first) - {"cpu_seconds"}:
+        assert first[column] == alone[column]
+    assert first["all nodes"] != last["all nodes"]
+    assert all(0 < row[column] < 1 for row in (first, last) for column in MODELS)
 
 
 def test_accuracies_are_of_the_mean_of_all_and_of_each_half() -> None:
@@ -66,4 +76,5 @@ def test_accuracies_are_of_the_mean_of_all_and_of_each_half() -> None:
     bias = next(t for t in models.values() if t.shape == (4, 10))
     bias[:2, 2], bias[2:, 7], bias[:, 5] = 3.0, 3.0, 2.0
     share = problem.y_test.bincount() / len(problem.y_test)
-    assert accuracies(problem, models) == pytest.approx([float(share[k]) for k in (5, 2, 7)])
+    nodes = [row(models, i) for i in range(4)]
+    assert accuracies(problem, nodes) == pytest.approx([float(share[k]) for k in (5, 2, 7)])
