@@ -12,6 +12,7 @@ from fedarena.contracts.defense import Defense, State
 from fedarena.contracts.peers import Peers
 from fedarena.contracts.secure_sum import TooLarge
 from fedarena.contracts.transcript import Round
+from fedarena.core import freed_memory
 from fedarena.core.global_generators import generators_of
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, finite
@@ -208,6 +209,7 @@ def _evaluate(federation: Federation, probe: Probe, curve: list[Point], state: S
 def _federation(
     defense: Defense, problem: Problem, rng: Rng, adversary: Adversary | None, draw: Draw, replays: Replays
 ) -> Federation:
+    freed_memory.keep()  # rounds make the same large tensors again and again
     clients = adversary or NoAdversary()
     return Federation(
         defense=defense,
