@@ -28,7 +28,9 @@ from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
 Draw = Callable[[int, int], Batch | None]
-"""(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says."""
+"""(round, client) → the batch that an experiment prescribes; None: the client draws as the problem says.
+
+Masks that it lacks are drawn."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +255,7 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
         batches = [batch.with_targets(classes) for batch in batches]
     if has_drawn(problem.task.model):
         own = [rng.child("dropout", t, client) for client in clients]
-        batches = [with_masks(problem, batch, one) for batch, one in zip(batches, own, strict=True)]
+        batches = [b if b.masks else with_masks(problem, b, one) for b, one in zip(batches, own, strict=True)]
     noises = [to(defense.draw(rng.child("noise", t, client)), problem.device) for client in clients]
     return ClientWork(clients, batches, noises)
 

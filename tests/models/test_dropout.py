@@ -106,6 +106,25 @@ def test_clients_and_rounds_have_masks_of_their_own_and_runs_repeat() -> None:
     assert len({tuple(m.tolist()) for m in drawn}) == len(drawn) == 6
 
 
+def test_a_prescribed_batch_keeps_its_masks() -> None:
+    """The batches are those that clients would draw, so that masks alone differ."""
+    p, rng = problem(), Rng(0).child("federation")
+
+    def same_masks(t: int, client: int) -> Batch:
+        return with_masks(p, p.batch(client, rng.child("batch", t, client)), Rng(7))
+
+    free, prescribed = play(p), play(p, draw=same_masks)
+    pairs = [
+        (a, b)
+        for r, s in zip(free.rounds, prescribed.rounds, strict=True)
+        for a, b in zip(r.batches, s.batches, strict=True)
+    ]
+    assert all(torch.equal(a.x, b.x) for a, b in pairs)
+    expected = flatten(pairs[0][1].masks)
+    assert all(torch.equal(flatten(b.masks), expected) for _, b in pairs)
+    assert not torch.equal(flatten(free.params), flatten(prescribed.params))
+
+
 def test_evaluation_drops_nothing() -> None:
     p = problem()
     ones = {"drop1.mask": torch.ones(()), "drop2.mask": torch.ones(())}

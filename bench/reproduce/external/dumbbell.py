@@ -17,24 +17,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedarena.core import registry
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, stack
-from fedarena.federation import compose, rounds
+from fedarena.federation import compose, one_round, rounds
 from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.problem.task import Batch
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
-from fedarena.reproduce.published import Published
+from fedarena.reproduce.published import Cause, Published
 from fedarena.reproduce.table import Row, Table, measured_by_name
 
 CLIQUE, SAMPLES, BATCH = 10, 960, 32
 ROUNDS, EVERY = 900, 300
 """The length of a run, and the rounds between evaluations."""
+AFTER = (300, 900)
+"""The rounds after which numbers are compared."""
 SETTING = (
     f"test accuracy on MNIST, CNN with dropout, dumbbell of 10 + 10 nodes of {SAMPLES} samples, none corrupted, batch "
     f"{BATCH}, η = 0.01, β = 0.9"
@@ -76,11 +79,13 @@ PAPER = {
     ("cliques", "TM", 900): (86.90, 50.73, 47.28),
 }
 """(shards, mixing, rounds) → accuracy in percent of the mean model of all nodes, of clique 1 and of clique 2."""
+SAME_MASKS = "the code's dropout leaves out the same units at all nodes and in all rounds"
 NOTES = (
     "The code weighs every edge by 1/11, ours by Metropolis: 1/10 within a clique, and 1/11 on the edges of the two "
     "nodes between cliques. Both have the spectral gap .0154, since the slowest mode is the same.",
     "The code restores the random state after every call, so that all nodes drop the same units in all rounds. Here "
-    "masks are drawn anew. The code leaves out the last 16 of the 10,000 test images.",
+    "masks are drawn anew, but in the run with the same masks. The code leaves out the last 16 of the 10,000 test "
+    "images.",
     "The code's geometric median takes its eight steps from 0. Ours takes eight from weights of its own.",
     "The code has one seed. Its numbers after 300 and after 900 rounds are those of one run, as ours are.",
     "`own` and `worst` are the mean and the least accuracy of the nodes' own models, which the code does not print.",
@@ -93,15 +98,17 @@ class Experiment:
 
     Attributes:
         shards, mixing: names in `SHARDS` and `MIXING`.
+        same_masks: whether dropout leaves out the same units at all nodes and in all rounds, as in the code.
     """
 
     shards: str
     mixing: str
+    same_masks: bool = False
 
     @property
     def name(self) -> str:
         """The name by which `--only` selects it."""
-        return f"{self.shards}, {self.mixing}"
+        return f"{self.shards}, {self.mixing}" + ", same masks" * self.same_masks
 
     @property
     def problem(self) -> ProblemSpec:
@@ -138,17 +145,23 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     began = time.process_time()
     problem = build(experiment.problem, seed, machine.data_dir, machine.device)
     protocol = compose.make_defense(experiment.defense, problem.task)
-    means: list[list[float]] = []
+    rng, means = Rng(seed).child("federation"), list[list[float]]()
+
+    def with_same_masks(t: int, client: int) -> Batch:
+        return one_round.with_masks(problem, problem.batch(client, rng.child("batch", t, client)), rng.child("masks"))
+
     run = rounds.run(
         protocol,
         problem,
-        Rng(seed).child("federation"),
+        rng,
+        draw=with_same_masks if experiment.same_masks else lambda t, client: None,
         progress=lambda share: progress(share, f"{share * experiment.problem.schedule.rounds:.0f} rounds"),
         probe=lambda models: means.append(accuracies(problem, models)),
     )
     spent = time.process_time() - began
     return [
         {"shards": experiment.shards, "mixing": experiment.mixing, "rounds": point.rounds}
+        | ({"masks": "same"} if experiment.same_masks else {})
         | dict(zip(MODELS, of_means, strict=True))
         | {"own": point.accuracy, "worst": point.worst, "cpu_seconds": spent}
         for point, of_means in zip(run.curve, means, strict=True)
@@ -171,6 +184,8 @@ def accuracies(problem: Problem, models: Sequence[Tensors]) -> list[float]:
 
 def published(experiment: Experiment, after: int, numbers: Sequence[float]) -> tuple[Published, ...]:
     """The numbers of a run after some rounds."""
+    as_in_the_code = replace(experiment, same_masks=True).name
+    shown = not experiment.same_masks and as_in_the_code in BY_NAME
     return tuple(
         Published(
             piece=experiment.name,
@@ -180,12 +195,15 @@ def published(experiment: Experiment, after: int, numbers: Sequence[float]) -> t
             decimals=4,
             better="",
             source="authors' run",
+            causes=(Cause(SAME_MASKS, as_in_the_code),) if shown else (),
         )
         for column, number in zip(MODELS, numbers, strict=True)
     )
 
 
-BY_NAME = {one.name: one for one in (Experiment(shards, mixing) for shards in SHARDS for mixing in MIXING)}
+EXPERIMENTS = [Experiment(shards, mixing) for shards in SHARDS for mixing in MIXING]
+AS_IN_THE_CODE = [Experiment("cliques", mixing, same_masks=True) for mixing in ("Gossip", "SCClip τ = 1")]
+BY_NAME = {one.name: one for one in (*EXPERIMENTS, *AS_IN_THE_CODE)}
 TABLE = Table(
     setting=SETTING,
     pieces=tuple(BY_NAME),
@@ -193,8 +211,9 @@ TABLE = Table(
     measured=MEASURED,
     published=tuple(
         one
-        for (shards, mixing, after), numbers in PAPER.items()
-        for one in published(Experiment(shards, mixing), after, numbers)
+        for experiment in BY_NAME.values()
+        for after in AFTER
+        for one in published(experiment, after, PAPER[experiment.shards, experiment.mixing, after])
     ),
     notes=NOTES,
 )

@@ -12,7 +12,16 @@ from fedarena.core.tensors import row
 from fedarena.problem.problem import build
 from fedarena.problem.spec import usual_problem
 from fedarena.reproduce.external import dumbbell
-from fedarena.reproduce.external.dumbbell import BY_NAME, MEASURED, MODELS, PAPER, TABLE, Experiment, accuracies
+from fedarena.reproduce.external.dumbbell import (
+    AS_IN_THE_CODE,
+    BY_NAME,
+    MEASURED,
+    MODELS,
+    PAPER,
+    TABLE,
+    Experiment,
+    accuracies,
+)
 from fedarena.reproduce.machine import Machine
 
 
@@ -30,9 +39,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_mixing_meets_both_shards_at_both_lengths() -> None:
-    assert len(BY_NAME) == 2 * 4
+    assert len(BY_NAME) == 2 * 4 + 2
     assert {(e.shards, e.mixing, after) for e in BY_NAME.values() for after in (300, 900)} == set(PAPER)
-    assert len(TABLE.published) == 3 * len(PAPER)
+    assert len(TABLE.published) == 3 * 2 * len(BY_NAME)
+    assert {cause.row for p in TABLE.published for cause in p.causes} == {e.name for e in AS_IN_THE_CODE}
     assert {p.column for p in TABLE.published} == set(MODELS)
 
 
