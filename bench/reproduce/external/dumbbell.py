@@ -10,7 +10,8 @@ Beside 900 rounds stand 300 of the same run. What nodes reach with their own mod
 beside it.
 
 A worker's loader begins anew every 30 rounds with the same order, so that a node trains on 960 samples alone. Here it
-holds these 960.
+holds these 960. The code restores the random state after every call, too, so that dropout leaves out the same units for
+the sample at one place of any batch. Runs `as in the code` have both: then a sample always meets the same units.
 """
 
 from __future__ import annotations
@@ -79,13 +80,12 @@ PAPER = {
     ("cliques", "TM", 900): (86.90, 50.73, 47.28),
 }
 """(shards, mixing, rounds) → accuracy in percent of the mean model of all nodes, of clique 1 and of clique 2."""
-SAME_MASKS = "the code's dropout leaves out the same units at all nodes and in all rounds"
+REPEATS = "in the code batches and masks of dropout repeat, so that a sample always meets the same units"
 NOTES = (
     "The code weighs every edge by 1/11, ours by Metropolis: 1/10 within a clique, and 1/11 on the edges of the two "
     "nodes between cliques. Both have the spectral gap .0154, since the slowest mode is the same.",
-    "The code restores the random state after every call, so that all nodes drop the same units in all rounds. Here "
-    "masks are drawn anew, but in the run with the same masks. The code leaves out the last 16 of the 10,000 test "
-    "images.",
+    "In the code the order of samples and the masks of dropout repeat. Here both are drawn anew, except in "
+    "runs as in the code. The code leaves out the last 16 of the 10,000 test images.",
     "The code's geometric median takes its eight steps from 0. Ours takes eight from weights of its own.",
     "The code has one seed. Its numbers after 300 and after 900 rounds are those of one run, as ours are.",
     "`own` and `worst` are the mean and the least accuracy of the nodes' own models, which the code does not print.",
@@ -98,17 +98,17 @@ class Experiment:
 
     Attributes:
         shards, mixing: names in `SHARDS` and `MIXING`.
-        same_masks: whether dropout leaves out the same units at all nodes and in all rounds, as in the code.
+        repeats: whether batches and the units that dropout leaves out repeat as in the code; else both are drawn anew.
     """
 
     shards: str
     mixing: str
-    same_masks: bool = False
+    repeats: bool = False
 
     @property
     def name(self) -> str:
         """The name by which `--only` selects it."""
-        return f"{self.shards}, {self.mixing}" + ", same masks" * self.same_masks
+        return f"{self.shards}, {self.mixing}" + ", as in the code" * self.repeats
 
     @property
     def problem(self) -> ProblemSpec:
@@ -147,25 +147,33 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     protocol = compose.make_defense(experiment.defense, problem.task)
     rng, means = Rng(seed).child("federation"), list[list[float]]()
 
-    def with_same_masks(t: int, client: int) -> Batch:
-        return one_round.with_masks(problem, problem.batch(client, rng.child("batch", t, client)), rng.child("masks"))
-
     run = rounds.run(
         protocol,
         problem,
         rng,
-        draw=with_same_masks if experiment.same_masks else lambda t, client: None,
+        draw=(lambda t, client: repeated(problem, rng, t, client)) if experiment.repeats else lambda t, client: None,
         progress=lambda share: progress(share, f"{share * experiment.problem.schedule.rounds:.0f} rounds"),
         probe=lambda models: means.append(accuracies(problem, models)),
     )
     spent = time.process_time() - began
     return [
         {"shards": experiment.shards, "mixing": experiment.mixing, "rounds": point.rounds}
-        | ({"masks": "same"} if experiment.same_masks else {})
+        | ({"batches and masks": "repeat"} if experiment.repeats else {})
         | dict(zip(MODELS, of_means, strict=True))
         | {"own": point.accuracy, "worst": point.worst, "cpu_seconds": spent}
         for point, of_means in zip(run.curve, means, strict=True)
     ]
+
+
+def repeated(problem: Problem, rng: Rng, t: int, client: int) -> Batch:
+    """The code's batch of round t: the next 32 samples of the shard, from its start after the last, with masks.
+
+    The masks are the same at all nodes and in all rounds.
+    """
+    first = BATCH * t % SAMPLES
+    index = problem.shards[client][first : first + BATCH]
+    batch = Batch(problem.inputs(index)[None], problem.y[index][None])
+    return one_round.with_masks(problem, batch, rng.child("masks"))
 
 
 def accuracies(problem: Problem, models: Sequence[Tensors]) -> list[float]:
@@ -184,8 +192,8 @@ def accuracies(problem: Problem, models: Sequence[Tensors]) -> list[float]:
 
 def published(experiment: Experiment, after: int, numbers: Sequence[float]) -> tuple[Published, ...]:
     """The numbers of a run after some rounds."""
-    as_in_the_code = replace(experiment, same_masks=True).name
-    shown = not experiment.same_masks and as_in_the_code in BY_NAME
+    as_in_the_code = replace(experiment, repeats=True).name
+    shown = not experiment.repeats and as_in_the_code in BY_NAME
     return tuple(
         Published(
             piece=experiment.name,
@@ -195,14 +203,14 @@ def published(experiment: Experiment, after: int, numbers: Sequence[float]) -> t
             decimals=4,
             better="",
             source="authors' run",
-            causes=(Cause(SAME_MASKS, as_in_the_code),) if shown else (),
+            causes=(Cause(REPEATS, as_in_the_code),) if shown else (),
         )
         for column, number in zip(MODELS, numbers, strict=True)
     )
 
 
 EXPERIMENTS = [Experiment(shards, mixing) for shards in SHARDS for mixing in MIXING]
-AS_IN_THE_CODE = [Experiment("cliques", mixing, same_masks=True) for mixing in ("Gossip", "SCClip τ = 1")]
+AS_IN_THE_CODE = [Experiment("cliques", mixing, repeats=True) for mixing in ("Gossip", "SCClip τ = 1")]
 BY_NAME = {one.name: one for one in (*EXPERIMENTS, *AS_IN_THE_CODE)}
 TABLE = Table(
     setting=SETTING,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from fedarena.core.tensors import row
+from fedarena.core.rng import Rng
+from fedarena.core.tensors import flatten, row
 from fedarena.problem.problem import build
 from fedarena.problem.spec import usual_problem
 from fedarena.reproduce.external import dumbbell
@@ -77,6 +78,22 @@ def test_evaluations_are_of_one_run(mixing: str, monkeypatch: pytest.MonkeyPatch
         assert first[column] == alone[column]
     assert first["all nodes"] != last["all nodes"]
     assert all(0 < row[column] < 1 for row in (first, last) for column in MODELS)
+
+
+def test_batches_and_masks_repeat_as_in_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dumbbell, "BATCH", 4)
+    monkeypatch.setattr(dumbbell, "SAMPLES", 12)
+    given = {"dataset": "digits", "model": "cnn-bucketing", "clients": "4", "assumed_corrupted": "1"}
+    problem = build(usual_problem(given, {}), 0, None, "cpu")
+    rounds = [dumbbell.repeated(problem, Rng(0), t, client=1) for t in range(4)]
+    seen = torch.cat([batch.x[0] for batch in rounds[:3]])
+    assert torch.equal(seen, problem.inputs(problem.shards[1][:12]))
+    assert torch.equal(rounds[3].x, rounds[0].x)
+    assert torch.equal(rounds[3].y, rounds[0].y)
+    other = dumbbell.repeated(problem, Rng(0), 2, client=3)
+    masks = [flatten(dict(batch.masks)) for batch in (*rounds, other)]
+    assert all(torch.equal(m, masks[0]) for m in masks)
+    assert masks[0].unique().numel() > 1
 
 
 def test_accuracies_are_of_the_mean_of_all_and_of_each_half() -> None:
