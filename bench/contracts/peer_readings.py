@@ -6,8 +6,8 @@ knows the upload, up = (W_v − h_v)/η. All nodes begin with one public model, 
     paper form      `difference`  W_v is taken to be h_v of the round before: their difference is "mainly the gradient"
                                   (Zhang & Wang 2021, Appendix D, which names the neighbours' part that is left)
     adaptive form   `mixing`      W_v is mixed from the messages that the party saw, by the protocol's own rule. For
-                                  those that it did not see, the mean of the others' stands. In a complete graph
-                                  nothing is missing, and the upload is exact
+                                  those that it did not see, the mean of all that it saw stands. In a complete
+                                  graph nothing is missing, and the upload is exact
 """
 
 from __future__ import annotations
@@ -87,8 +87,7 @@ def _mixed(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
         return seen[t].down
     victim, messages = victim_of(seen[t]), heard(seen[t - 1])
     own = messages[victim]
-    others = stack([message for sender, message in messages.items() if sender != victim])
-    usual = weighted_mean(others, next(iter(own.values())).new_ones(len(messages) - 1))
+    usual = weighted_mean(stack(list(messages.values())), next(iter(own.values())).new_ones(len(messages)))
     cohort = defense.cohort(victim, next(iter(own.values())))
     differences = stack([combine(1.0, own, -1.0, messages.get(j, usual)) for j in cohort.clients])
     return defense.in_round(t - 1).mix(own, differences, cohort, {}, Rng(0))[0]

@@ -10,9 +10,11 @@ space of one Sᵀ, as they do with a server, so the state is the victim's model 
     h_{t+1} = W_{t+1} + e,   e ~ N(0, I)                                   its step; the unit is the step's size
     seen      h_t [S_1 … S_k] of the k members a of the coalition, without noise
 
-The first sum is known exactly, since v's and a's messages are seen in one S. κ = c' Σ_j w_vj is the weight of the
-neighbours that are not heard, m_t the mean of the coalition's own models, and c' = E[c S Sᵀ]. An eavesdropper has no
-model of its own and takes κ = 0. The first h begins at the public model.
+The first sum is known exactly, since v's and a's messages are seen in one S. κ = c' Σ_j w_vj is the weight of the other
+neighbours j of v, whose messages to v are not heard, and c' I = E[c S Sᵀ]. m_t is the mean of their models, by the same
+weights. What such a j sends to the coalition shows its model, as a smoother of its own follows it; where it sends
+nothing there, the mean of all models that the coalition has or follows stands in for it. An eavesdropper has no model
+of its own and takes κ = 0. The first h begins at the public model.
 
 The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show h_t itself, and
 only m_t is a guess.
@@ -57,8 +59,16 @@ def unsketched_traces(wire: DBCLWire, seen: Mapping[int, Seen], rounds: Sequence
 
 def _of_victim(now: Seen) -> dict[int, Tensors]:
     """What the victim sent, by receiver."""
-    victim = victim_of(now)
-    return {receiver: sent for (sender, receiver), sent in now.messages.items() if sender == victim}
+    return _sent_by(victim_of(now), now)
+
+
+def _sent_by(node: int, now: Seen) -> dict[int, Tensors]:
+    """What a node sent to those whose messages are seen, by receiver."""
+    return {receiver: sent for (sender, receiver), sent in now.messages.items() if sender == node}
+
+
+Models = Mapping[int, Sequence[Tensor]]
+"""Node → h_t of one parameter in each round of a stretch, [rows, d]."""
 
 
 @dataclass(frozen=True)
@@ -105,47 +115,91 @@ def _stretches(rounds: Sequence[int]) -> list[list[int]]:
 
 
 def _parameter(wire: PeerWire, graph: Graph, stretch: Sequence[Seen], name: str) -> tuple[list[Tensor], list[Tensor]]:
-    """W_t and h_t of one parameter in each round of a stretch, in single precision."""
-    first, keeps = stretch[0], 1 - _unheard(wire, graph, stretch[0], name)
-    looks = [_look(wire, graph, now, name) for now in stretch]
+    """The victim's W_t and h_t of one parameter in each round of a stretch, in single precision."""
+    own = {i: [_flat(now.halves[i][name]) for now in stretch] for i in stretch[0].halves}
+    victim = victim_of(stretch[0])
+    heard = {sender for now in stretch for sender, _ in now.messages} - {victim, *own} if own else set()
+    models = {j: _followed(_Path(wire, graph, stretch, name, j, own))[1] for j in sorted(heard)} | own
+    before, after = _followed(_Path(wire, graph, stretch, name, victim, models))
+    return [w.float() for w in before], [h.float() for h in after]
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A node over the rounds of a stretch.
+
+    Attributes:
+        wire, graph: how messages are read and mixed. stretch: the rounds. name: the parameter.
+        node: who is followed. models: of other nodes, those of the coalition among them; {} for one without a model.
+    """
+
+    wire: PeerWire
+    graph: Graph
+    stretch: Sequence[Seen]
+    name: str
+    node: int
+    models: Models
+
+    def sent(self, t: int) -> dict[int, Tensors]:
+        """The node's messages of a round."""
+        return _sent_by(self.node, self.stretch[t])
+
+    @property
+    def unheard(self) -> list[int]:
+        """Its neighbours whose messages to it are not seen."""
+        return [j for j in self.graph.neighbours[self.node] if j not in self.sent(0)]
+
+    @property
+    def weight(self) -> float:
+        """κ; 0 for a party without a model."""
+        if not self.models:
+            return 0.0
+        message = next(iter(self.sent(0).values()))
+        expected = 1.0  # E[S Sᵀ] is a multiple of I, the same in every round
+        if self.name in self.wire.wire.shapes:
+            sketch = self.wire.wire.open(message)[1][self.name]
+            expected = sketch.squared_norm() / sketch.coordinates
+        weights = sum(self.graph.weight(self.node, j) for j in self.unheard)
+        return weights * self.wire.factor(message, self.name) * expected
+
+    def others(self, t: int) -> Tensor:
+        """m_t, the mean of the models of those neighbours."""
+        any_node = torch.stack([model[t] for model in self.models.values()]).mean(0)
+        if not self.unheard:
+            return any_node
+        weights = [self.graph.weight(self.node, j) for j in self.unheard]
+        models = [self.models[j][t] if j in self.models else any_node for j in self.unheard]
+        return sum((w * m for w, m in zip(weights, models, strict=True)), torch.zeros(())) / sum(weights)
+
+    def look(self, t: int) -> Look:
+        """What round t shows."""
+        now, sent = self.stretch[t], self.sent(t)
+        known = self.weight * self.others(t) if self.models else torch.zeros(())
+        for member, message in sent.items():
+            difference = message[self.name] - now.messages[member, self.node][self.name]
+            mixed = self.wire.expanded({self.name: difference}, message)[self.name]
+            known = known - self.graph.weight(self.node, member) * _flat(mixed)
+        if self.name not in self.wire.wire.shapes:
+            return Look(_flat(next(iter(sent.values()))[self.name]), known)
+        opened = [self.wire.wire.open(message) for message in sent.values()]
+        seen = torch.cat([_flat(params[self.name]) for params, _ in opened], 1)
+        here = torch.device("cpu")
+        return Look(seen, known, torch.cat([sketches[self.name].to(here).dense() for _, sketches in opened], 1))
+
+
+def _followed(path: _Path) -> tuple[list[Tensor], list[Tensor]]:
+    """W_t and h_t of a node's parameter in each round."""
+    first, keeps = path.stretch[0], 1 - path.weight
+    looks = [path.look(t) for t in range(len(path.stretch))]
     if first.index == 0:
-        begin, variance = _flat(first.down[name]), 1.0
+        begin, variance = _flat(first.down[path.name]), 1.0
     elif first.halves:
-        begin, variance = _own(first, name), sum(keeps ** (2 * i) for i in range(first.index + 1))
+        begin = torch.stack([_flat(half[path.name]) for half in first.halves.values()]).mean(0)
+        variance = sum(keeps ** (2 * i) for i in range(first.index + 1))
     else:
         begin, variance = torch.zeros_like(looks[0].known), UNKNOWN
     halves = [look.seen for look in looks] if looks[0].sketches is None else smooth(looks, begin, variance, keeps)
-    before = [begin, *(keeps * h + look.known for h, look in zip(halves, looks, strict=True))]
-    return [w.float() for w in before[:-1]], [h.float() for h in halves]
-
-
-def _look(wire: PeerWire, graph: Graph, now: Seen, name: str) -> Look:
-    victim, sent = victim_of(now), _of_victim(now)
-    known = _unheard(wire, graph, now, name) * _own(now, name) if now.halves else torch.zeros(())
-    for member, message in sent.items():
-        difference = message[name] - now.messages[member, victim][name]
-        mixed = wire.expanded({name: difference}, message)[name]
-        known = known - graph.weight(victim, member) * _flat(mixed)
-    if name not in wire.wire.shapes:
-        return Look(_flat(next(iter(sent.values()))[name]), known)
-    opened = [wire.wire.open(message) for message in sent.values()]
-    seen = torch.cat([_flat(params[name]) for params, _ in opened], 1)
-    here = torch.device("cpu")
-    return Look(seen, known, torch.cat([sketches[name].to(here).dense() for _, sketches in opened], 1))
-
-
-def _unheard(wire: PeerWire, graph: Graph, now: Seen, name: str) -> float:
-    """κ, the weight of the victim's neighbours that the coalition does not hear; 0 for one without a model."""
-    if not now.halves:
-        return 0.0
-    victim, sent = victim_of(now), _of_victim(now)
-    weight = sum(graph.weight(victim, j) for j in graph.neighbours[victim] if j not in sent)
-    return weight * wire.factor(next(iter(sent.values())), name)  # E[c S Sᵀ] is c where E[S Sᵀ] = I
-
-
-def _own(now: Seen, name: str) -> Tensor:
-    """m_t, the mean of the coalition's own models."""
-    return torch.stack([_flat(half[name]) for half in now.halves.values()]).mean(0)
+    return [begin, *(keeps * h + look.known for h, look in zip(halves, looks, strict=True))][:-1], halves
 
 
 def _flat(w: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ CARD = Card(
     title="DBCL between peers: neighbours exchange sketches of their models",
     target="fedarena.defenses.dbcl.peers:DBCLPeers",
     options=Options,
-    version=2,
+    version=3,
     paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
     authors="Zhang, Wang",
     year=2021,
@@ -42,8 +42,12 @@ CARD = Card(
         "takes the same sketch of its own model, and mixes the difference: c·(h_i − h_j) S Sᵀ.",
         "Both ends of an edge have one S, so that what one adds the other takes away: the mean of all models moves by "
         "the local steps alone, as in D-SGD.",
-        "c = s/d makes S Sᵀ a projection for hash=balanced, and mixing a contraction. With c = 1 the mean over S is "
-        "D-SGD's mixing, and a single S may overshoot.",
+        "c = s/d makes c·S Sᵀ a projection for hash=uniform, and for hash=balanced where s divides d; where it does "
+        "not, the hash drops coordinates and mixes less. With the other two mixing may overshoot.",
+        "With c = 1 the mean over S is D-SGD's mixing, but of coordinates that are dropped. A single S overshoots, and "
+        "with small s nodes drift apart without bound.",
+        "For s > d/2 the balanced hash is a sample of s coordinates in a new order with random signs: these cross in "
+        "clear.",
         "A node's local step is plain: its own model never leaves it, and no other node's model is in it.",
         "As before a server, biases and the output layer cross in clear.",
         "The seed of an edge crosses in clear (4 bytes), as DBCL's does: the paper's nodes only agree on it.",
@@ -62,7 +66,8 @@ CARD = Card(
         (
             "where the smoother stops",
             "it takes the steps of all entries to be alike, and those of rounds to be independent. What other "
-            "neighbours mixed into the victim's model it estimates by its own: with many of them this hides more.",
+            "neighbours mixed into the victim's model it estimates: by what they sent to the readers, else by the mean "
+            "of all models that these have or follow.",
         ),
     ),
 )

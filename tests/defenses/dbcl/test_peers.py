@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedarena.core.tensors import flatten, row, rows
 from fedarena.core.threat import NotApplicable
-from fedarena.defenses.dbcl.neighbour_estimate import Look, smooth
+from fedarena.defenses.dbcl.neighbour_estimate import Look, _Path, smooth
 from fedarena.defenses.dbcl.wire import SEED
 from fedarena.federation.peer_round import secret_of
 
@@ -101,6 +101,36 @@ def test_the_papers_attackers_learn_nothing_and_a_coalition_all() -> None:
     assert 0.2 < known[0] < 0.9
     assert known[3] == pytest.approx(1, abs=1e-3)
     assert 0 < cosines("adaptive", "eavesdropper")["smoother"] < known[1]
+
+
+def test_where_every_sketch_shows_all_a_neighbour_of_all_reads_all() -> None:
+    """At s = d a balanced sketch is a signed permutation, and in a complete graph all models are heard."""
+    assert cosines("adaptive", ratio=1.0, graph="complete")["smoother"] == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["balanced", "countsketch", "uniform", "gaussian"])
+def test_what_is_not_heard_is_expected_as_it_is_mixed(kind: str) -> None:
+    """κ I is the mean over S of what v mixes of a neighbour, also where the balanced hash drops coordinates."""
+    problem = nodes(6, rounds=1)
+    protocol = peers(problem, "dbcl-peers", graph="complete", ratio=0.7, hash=kind)
+    run = trained(problem, protocol)
+    seen = views(run)[1]
+    path = _Path(
+        protocol.wire,  # type: ignore[attr-defined]
+        graph=protocol.graph,
+        stretch=[seen[0]],
+        name="fc1.weight",
+        node=run.rounds[0].victim,
+        models={0: [run.rounds[0].halves["fc1.weight"][0].double()]},
+    )
+    rows_of_one = torch.eye(64)[:8]
+    mixed = []
+    for secret in range(400):
+        message = protocol.message({**row(run.rounds[0].halves, 1), "fc1.weight": rows_of_one}, secret)
+        mixed.append(protocol.wire.expanded({"fc1.weight": message["fc1.weight"]}, message)["fc1.weight"])  # type: ignore[attr-defined]
+    per_neighbour = path.weight / sum(protocol.graph.weight(path.node, j) for j in path.unheard)
+    mean = torch.stack(mixed).mean(0)
+    assert float(mean.diagonal().mean()) == pytest.approx(per_neighbour, rel=0.05)
 
 
 def test_the_first_rounds_gradient_is_seen_through_one_sketch() -> None:
