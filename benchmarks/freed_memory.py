@@ -51,9 +51,7 @@ def train(which: int) -> float:
     name, clients, options = CASES[which]
     schedule = Schedule(rounds=ROUNDS, batch_size=14, lr=0.05, eval_every=0)
     widths = registry.find("model", "mlp").parse({"widths": "1000,1000"})
-    spec = ProblemSpec(
-        "digits", model="mlp", partition="iid", clients=clients, model_options=widths, schedule=schedule
-    )
+    spec = ProblemSpec("digits", model="mlp", partition="iid", clients=clients, model_options=widths, schedule=schedule)
     problem = build(spec, 0)
     defense = make_defense(parse(defense_cards(name), {}, options), problem.task)
     after: list[float] = []

@@ -36,8 +36,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.analytic import matched_labels, read_each
 from fedarena.attacks.reconstruction.cards.april import Options
+from fedarena.attacks.reconstruction.helpers.read_each import matched_labels, read_each
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.contracts.kept_entries import without_gaps
 from fedarena.contracts.observation import Observation

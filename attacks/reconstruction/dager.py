@@ -25,11 +25,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fedarena.attacks.reconstruction.analytic import read_each
 from fedarena.attacks.reconstruction.cards.dager import Options
 from fedarena.attacks.reconstruction.helpers.attention_inputs import KnownModel, Span, known_model, span_of
 from fedarena.attacks.reconstruction.helpers.first_layers import inputs_of
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
+from fedarena.attacks.reconstruction.helpers.read_each import read_each
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View

@@ -22,11 +22,11 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from fedarena.attacks.reconstruction.analytic import grey
 from fedarena.attacks.reconstruction.cards.fishing import Options
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options as Inversion
 from fedarena.attacks.reconstruction.helpers.first_layers import inputs_of
 from fedarena.attacks.reconstruction.helpers.lone_sample import Wire, best_cut
+from fedarena.attacks.reconstruction.helpers.read_each import grey
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
 from fedarena.contracts.active_inference import ActiveInference, Bait, Opportunity
 from fedarena.contracts.inference import Guess, Progress, Reconstruction, Watch

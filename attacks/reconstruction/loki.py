@@ -24,11 +24,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fedarena.attacks.reconstruction.analytic import matched_labels, read_each
 from fedarena.attacks.reconstruction.cards.loki import Options
 from fedarena.attacks.reconstruction.helpers.first_layer import FirstLayer
 from fedarena.attacks.reconstruction.helpers.first_layers import inputs_of
 from fedarena.attacks.reconstruction.helpers.identity_kernels import blocks_of, codes, columns, layout_of
+from fedarena.attacks.reconstruction.helpers.read_each import matched_labels, read_each
 from fedarena.attacks.reconstruction.imprint import bins, imprinted
 from fedarena.contracts.active_inference import ActiveInference, Bait, Opportunity
 from fedarena.contracts.inference import Guess, Progress, Reconstruction, Watch

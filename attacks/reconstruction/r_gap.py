@@ -21,12 +21,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from fedarena.attacks.reconstruction.analytic import read_each
 from fedarena.attacks.reconstruction.cards.r_gap import Options
 from fedarena.attacks.reconstruction.helpers.layer_chain import Chain, Link, chain_of
 from fedarena.attacks.reconstruction.helpers.layer_input import Rank, backward, convolution_input, dense_input
 from fedarena.attacks.reconstruction.helpers.matching import relative_squares
 from fedarena.attacks.reconstruction.helpers.plain_upload import PlainUpload, plain_upload
+from fedarena.attacks.reconstruction.helpers.read_each import read_each
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View

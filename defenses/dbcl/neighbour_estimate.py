@@ -119,8 +119,11 @@ def _parameter(wire: PeerWire, graph: Graph, stretch: Sequence[Seen], name: str)
     own = {i: [_flat(now.halves[i][name]) for now in stretch] for i in stretch[0].halves}
     victim = victim_of(stretch[0])
     heard = {sender for now in stretch for sender, _ in now.messages} - {victim, *own} if own else set()
-    models = {j: _followed(_Path(wire, graph, stretch, name, j, own))[1] for j in sorted(heard)} | own
-    before, after = _followed(_Path(wire, graph, stretch, name, victim, models))
+
+    def followed(node: int, models: Models) -> tuple[list[Tensor], list[Tensor]]:
+        return _followed(_Path(wire, graph=graph, stretch=stretch, name=name, node=node, models=models))
+
+    before, after = followed(victim, {j: followed(j, own)[1] for j in sorted(heard)} | own)
     return [w.float() for w in before], [h.float() for h in after]
 
 
