@@ -403,7 +403,10 @@ class Defense(Observable):
         return [self.deployed(state)]
 
     def release(self, state: State, rng: Rng) -> Tensors:
-        """The model that clients are given in the end, in the plain model's parameters."""
+        """The model that clients are given in the end, in the plain model's parameters.
+
+        `final_model` says who has it, and who has another one.
+        """
         return self.deployed(state)
 
     def sent_bytes(self, ups: Tensors) -> int:

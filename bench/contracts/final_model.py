@@ -8,12 +8,29 @@ reads them cheats.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Task
+
+FinalModel = Literal["deployed", "release", "queries", "own model"]
+"""Which model a party has in the end (`fedarena.contracts.defense.Defense`):
+
+    deployed     what the server deploys (`deployed`), in clear
+    release      what clients are given (`release`), in clear
+    queries      the answers of the same model
+    own model    without a server, the node's own (`release`), in clear
+"""
+
+FINAL_MODEL_MEANING: dict[FinalModel, str] = {
+    "deployed": "the model that it deploys",
+    "release": "the model that clients are given in the end",
+    "queries": "answers of the released model to its queries",
+    "own model": "its own model after the last round",
+}
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,14 @@ OthersUpload = Callable[[int], Tensors | None]
 """Round → the other clients' mean upload, for a client; None: it is not known."""
 
 
+def undoes_momentum(defense: Defense, threat: Threat) -> bool:
+    """Whether a party takes earlier momenta out of uploads, where it can.
+
+    In the paper form it does not: published attacks take an upload as if it were a gradient.
+    """
+    return defense.task.schedule.client_momentum and threat.form == "adaptive"
+
+
 def fresh_upload(
     defense: Defense,
     threat: Threat,
@@ -35,15 +43,12 @@ def fresh_upload(
 ) -> Tensors | None:
     """c·g_t of an upload, or of the mean upload of several clients; None where the party cannot tell it.
 
-    The paper form takes an upload as published attacks do, as if it were a gradient: None.
-
     Args:
         seen: the rounds that the party saw.
         t, clients, upload: the round, and whose upload was observed in it.
         others_upload: how a client reads what others sent in a round.
     """
-    schedule = defense.task.schedule
-    if not schedule.client_momentum or threat.form == "paper":
+    if not undoes_momentum(defense, threat):
         return None
     if threat.party == "client" and defense.picks:  # it does not know whose upload was picked
         return None
@@ -55,7 +60,12 @@ def fresh_upload(
     if before not in seen:
         return None
     earlier = _mean_upload(threat, seen[before], clients, others_upload)
-    return None if earlier is None else combine(1.0, upload, -schedule.momentum, earlier)
+    return None if earlier is None else without_earlier(defense, upload, earlier)
+
+
+def without_earlier(defense: Defense, upload: Tensors, earlier: Tensors) -> Tensors:
+    """c·g_t, from an upload and the one before it."""
+    return combine(1.0, upload, -defense.task.schedule.momentum, earlier)
 
 
 def _mean_upload(threat: Threat, now: Seen, clients: tuple[int, ...], others_upload: OthersUpload) -> Tensors | None:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.final_model import FinalModel
 from fedarena.contracts.observation import Disclosure, Reading
 from fedarena.contracts.transcript import Seen
 from fedarena.core.threat import NotApplicable, Threat
@@ -73,6 +74,16 @@ class Observable(ABC):
             return UNSEEN
         disclosures = [d for d in results if isinstance(d, Disclosure)]
         return next((d for d in results if isinstance(d, NotApplicable)), disclosures)
+
+    def final_model(self, threat: Threat) -> FinalModel | NotApplicable:
+        """Which model a party has after the training, or why it has none.
+
+        By default the server has what it deploys. An outsider has answers of the model that is released, everyone else
+        that model itself.
+        """
+        if threat.party == "server":
+            return "deployed"
+        return "queries" if threat.party == "outsider" else "release"
 
     def why_not_mean(self) -> str:
         """Why a client cannot attack the mean of the others' uploads; empty where the server takes a mean.

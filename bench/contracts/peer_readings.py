@@ -8,21 +8,30 @@ knows the upload, up = (W_v − h_v)/η. All nodes begin with one public model, 
     adaptive form   `mixing`      W_v is mixed from the messages that the party saw, by the protocol's own rule. For
                                   those that it did not see, the mean of all that it saw stands. In a complete
                                   graph nothing is missing, and the upload is exact
+
+Of a momentum the adaptive form keeps what the round alone added, where it knows the victim's upload of the round
+before, too (`fedarena.contracts.fresh_uploads`). That takes the messages of two rounds before; all nodes take part in
+every round. The difference of two uploads has the errors of both. So of parameters that are hidden the upload as it is
+is another reading, `MOMENTUM_LEFT`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from fedarena.contracts.fresh_uploads import undoes_momentum, without_earlier
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.peers import NO_SERVER, Peers
-from fedarena.contracts.plain_readings import per_step
+from fedarena.contracts.plain_readings import plain_gradient
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, images_behind
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, combine, same_names, stack, weighted_mean
 from fedarena.core.threat import CURIOUS, NotApplicable, Threat
+
+MOMENTUM_LEFT = ", momentum left"
+"""The suffix of a reading's name if momenta stay in uploads from which they could be taken out."""
 
 
 def readings(
@@ -45,11 +54,25 @@ def readings(
     rounds = [t for t in known if t == 0 or t - 1 in seen]
     if not rounds:
         return NotApplicable("of no round attacked the messages before are known, from which nodes began")
-    found = traces(threat, seen, rounds)
+    earlier = _earlier(seen, rounds) if undoes_momentum(defense, threat) else None
+    found = traces(threat, seen, sorted({*rounds, *(earlier or ())}))
     if isinstance(found, NotApplicable):
         return found
+
+    def reading(name: str, trace: Trace, taken: Collection[int] | None) -> Reading:
+        return Reading(name, tuple(_observation(defense, threat, seen[t], trace, taken) for t in rounds))
+
+    made = [reading(trace.name, trace, earlier) for trace in found]
+    hidden = [trace for trace in found if earlier and trace.estimated is not None]
+    return made + [reading(trace.name + MOMENTUM_LEFT, trace, None) for trace in hidden]
+
+
+def _earlier(seen: Mapping[int, Seen], rounds: Sequence[int]) -> list[int]:
+    """The rounds before these in which the party can tell the same victim's upload, too."""
     return [
-        Reading(trace.name, tuple(_observation(defense, threat, seen[t], trace, t) for t in rounds)) for trace in found
+        t - 1
+        for t in rounds
+        if t - 1 in seen and (t == 1 or t - 2 in seen) and victim_of(seen[t - 1]) == victim_of(seen[t])
     ]
 
 
@@ -93,18 +116,40 @@ def _mixed(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
     return defense.in_round(t - 1).mix(own, differences, cohort, {}, Rng(0))[0]
 
 
-def _observation(defense: Peers, threat: Threat, now: Seen, trace: Trace, t: int) -> Observation:
+def _upload(defense: Peers, trace: Trace, t: int) -> Tensors:
     """The upload behind the step from one model to the other."""
-    victim, (model, after) = victim_of(now), trace.models[t]
+    return defense.in_round(t).direction_between(*trace.models[t])
+
+
+def _fresh(defense: Peers, trace: Trace, t: int, earlier: Collection[int] | None) -> Tensors | None:
+    """What a round alone added to a momentum; None where the party cannot tell it, or takes nothing out."""
+    if earlier is None:
+        return None
+    upload = _upload(defense, trace, t)
+    if not t:
+        return upload
+    return without_earlier(defense, upload, _upload(defense, trace, t - 1)) if t - 1 in earlier else None
+
+
+def _observation(
+    defense: Peers, threat: Threat, now: Seen, trace: Trace, earlier: Collection[int] | None
+) -> Observation:
+    """One round's.
+
+    Args:
+        earlier: the rounds whose uploads are taken out of the momentum of the round after; None: an upload is taken as
+            if it held no momentum.
+    """
+    t, victim, (model, _) = now.index, victim_of(now), trace.models[now.index]
+    upload, fresh = _upload(defense, trace, t), _fresh(defense, trace, t, earlier)
     defense = defense.in_round(t)
-    upload = defense.direction_between(model, after)
-    gradient, adaptive = per_step(defense, upload, (victim,)), threat.form == "adaptive"
+    gradient, adaptive = plain_gradient(defense, upload, fresh, (victim,)), threat.form == "adaptive"
     through, plain = ThroughProtocol(defense, model, (victim,)), PlainGradient(defense.task, model, (victim,))
     return Observation(
         round=t,
         clients=(victim,),
         images=images_behind(defense.task, victim),
-        target=upload if adaptive else gradient,
+        target=(upload if fresh is None else fresh) if adaptive else gradient,
         simulate=through if adaptive else plain,
         output_bias=defense.task.output_bias,
         estimate=gradient if trace.estimated is None else same_names(gradient, trace.estimated),

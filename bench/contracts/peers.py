@@ -22,6 +22,7 @@ from torch.nn.functional import embedding_bag
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Defense, Direction, State
+from fedarena.contracts.final_model import FinalModel
 from fedarena.contracts.observation import Disclosure
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
@@ -35,6 +36,10 @@ NODE, MEMORY = "node/", "memory/"
 """What the names of the nodes' parameters, and of what their rules remember, begin with in `State.extra`."""
 
 NO_SERVER = NotApplicable("the protocol has no server: nodes talk to their neighbours alone")
+NOTHING_FINISHED = NotApplicable(
+    "no finished model crosses the edge: what nodes send in the last round, they still mix; attacks that read uploads "
+    "read it"
+)
 
 
 class Peers(Defense):
@@ -106,6 +111,10 @@ class Peers(Defense):
         keeps = 1 - self.step_size * self.task.schedule.server_decay
         whole = models if keeps == 1 else {name: keeps * w for name, w in models.items()}
         return {name: torch.add(w, ups[name], alpha=-self.step_size) for name, w in whole.items()}
+
+    def release(self, state: State, rng: Rng) -> Tensors:
+        """The curious node's own model: nobody is given another one."""
+        return row(self.models(state), CURIOUS)
 
     def in_use(self, state: State, corrupted: Collection[int] = ()) -> list[Tensors]:
         models = self.models(state)
@@ -180,6 +189,11 @@ class Peers(Defense):
 
     def disclosure(self, threat: Threat, now: Seen) -> Disclosure | NotApplicable:
         return NO_SERVER
+
+    def final_model(self, threat: Threat) -> FinalModel | NotApplicable:
+        if threat.party == "client":
+            return "own model"
+        return NOTHING_FINISHED if threat.party == "eavesdropper" else NO_SERVER
 
 
 def mixed_plainly(defense: Peers, halves: Tensors) -> Tensors:

@@ -212,6 +212,8 @@ def above(value: float, prior: float) -> float:
 def visible_parts(visibility: Visibility, protocol: Defense) -> str:
     """What a party sees of the training, in words."""
     if isinstance(protocol, Peers):
+        if visibility.state:
+            return "nothing: there is no server"
         own = "all edges of its own and of those that collude with it; its own model and data"
         return own if visibility.own else "one edge, both ways" if visibility.ups else "nothing of the training"
     summed = protocol.secure is not None

@@ -104,9 +104,10 @@ class InversionText(GoalText):
     ) -> str | NotApplicable:
         if (why := why_not(problem, transcript.threat)) is not None:
             return why
+        text = released.model_in_words(defense, transcript.threat)
+        if isinstance(text, NotApplicable):
+            return text
         size = sum(p.numel() for p in problem.init.values())
-        clear = {"server": "the model that it deploys", "outsider": "answers of the released model to its queries"}
-        text = clear.get(transcript.threat.party, "the model that clients are given in the end")
         text += "" if transcript.threat.party == "outsider" else f", {size:,} parameters in clear"
         return text + (
             "\nand samples of its own, from the half of the held-out data" if attack.needs_population else ""

@@ -28,7 +28,7 @@ from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.metrics.membership import membership_metrics
 from fedarena.goals.pairing_table import Cell
 from fedarena.goals.ranking import Ranking, RankingText, blind, chance_of
-from fedarena.goals.released_model import model_of
+from fedarena.goals.released_model import model_in_words, model_of
 
 if TYPE_CHECKING:
     from fedarena.contracts.defense import Defense
@@ -56,7 +56,9 @@ class TrainingMembershipText(RankingText):
         self, problem: Problem, defense: Defense, transcript: PartyTranscript, attack: Inference
     ) -> str | NotApplicable:
         threat = transcript.threat
-        what = "the answers of the released model" if threat.party == "outsider" else "the model after the last round"
+        what = model_in_words(defense, threat)
+        if isinstance(what, NotApplicable):
+            return what
         members = trained_on(problem, threat)
         candidates = draw_question(problem, members, halves(problem, 0)[1], Rng(0)).members
         lines = [what, f"{len(candidates)} candidates: half of them samples of other clients, half held out, shuffled"]
@@ -98,8 +100,7 @@ class TrainingMembership(Ranking):
             .init,
             population=None if view.population is None else _with_own(view.population, problem, transcript.threat),
         )
-        deployed = finished.run.params if transcript.threat.party == "server" else finished.run.release
-        known = _fit(problem, deployed, question) | blind(problem)
+        known = _fit(problem, held.params, question) | blind(problem)
         return [Challenge(held.reading, view, question.members, known)]
 
     def judge(self, answer: list[Scores], challenge: Challenge) -> dict[str, float]:

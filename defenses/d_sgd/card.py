@@ -38,6 +38,8 @@ CARD = Card(
         "1/(1 + max(deg i, deg j)).",
         "With an aggregation rule, a node applies it to the differences u_ij = h_i − h_j of its neighbourhood, itself "
         "included with u_ii = 0. It assumes as many of them to be corrupted as of all nodes, at most a minority.",
+        "Of a momentum the adaptive form takes the gradients of earlier rounds out, if the party heard the two rounds "
+        "before. Otherwise, and in paper form, it takes a momentum as if it held none.",
         "The accuracy is the mean over the honest nodes' own models; beside it are the worst node's and that of the "
         "mean model, which nobody holds (`node_worst`, `mean_model`, `consensus`).",
     ),
@@ -52,5 +54,6 @@ CARD = Card(
             "upload, later the upload up to what others mixed into the neighbour's model",
         ),
         ("eavesdropper knows", "both directions of one edge, and the initial model"),
+        ("in the end", "every node has its own model: nobody is given another one, and none is published"),
     ),
 )

@@ -50,6 +50,9 @@ CARD = Card(
         "clear.",
         "A node's local step is plain: its own model never leaves it, and no other node's model is in it.",
         "As before a server, biases and the output layer cross in clear.",
+        "Of a momentum the adaptive form takes the gradients of earlier rounds out, if the party heard the two rounds "
+        "before. Otherwise, and in paper form, it takes a momentum as if it held none. The difference of two "
+        "estimated uploads may be the worse estimate, so the upload as it is, `momentum left`, is read as well.",
         "The seed of an edge crosses in clear (4 bytes), as DBCL's does: the paper's nodes only agree on it.",
     ),
     facts=(
@@ -63,6 +66,7 @@ CARD = Card(
             "of each row of a gradient, later what a Kalman smoother makes of all rounds.",
         ),
         ("eavesdropper knows", "both directions of one edge, its seeds, and the initial model"),
+        ("in the end", "every node has its own model: nobody is given another one, and none is published"),
         (
             "where the smoother stops",
             "it takes the steps of all entries to be alike, and those of rounds to be independent. What other "

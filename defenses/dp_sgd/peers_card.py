@@ -38,6 +38,7 @@ CARD = Card(
         ("malicious server chooses", "there is none"),
         ("client knows", "what its neighbours send in every round, and its own model, data and noise"),
         ("eavesdropper knows", "both directions of one edge, and the initial model"),
+        ("in the end", "every node has its own model: nobody is given another one, and none is published"),
         ("privacy unit", "one sample of one node, for all messages of the training together"),
     ),
     guarantees=GUARANTEES,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
+from helpers.peers import nodes, peers, trained
 
 from fedarena import goals
 from fedarena.contracts.final_model import BlackBox, WhiteBox
 from fedarena.contracts.goal_names import GOAL_NAMES
+from fedarena.contracts.peers import NO_SERVER
 from fedarena.contracts.transcript import cut
 from fedarena.core import registry
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import flatten
-from fedarena.core.threat import EVERYONE, PARTIES, NotApplicable, Threat
+from fedarena.core.tensors import flatten, row
+from fedarena.core.threat import CURIOUS, EVERYONE, PARTIES, NotApplicable, Threat
 from fedarena.federation import compose
 from fedarena.federation import rounds as federation
 from fedarena.federation.finished_run import FinishedRun
@@ -24,6 +28,8 @@ from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 from fedarena.problem.task import Batch
+from fedarena.runs.engine import run_groups
+from fedarena.runs.explain import explain
 
 
 def spec(**changes: object) -> ProblemSpec:
@@ -141,3 +147,42 @@ def test_a_black_box_counts_what_it_is_asked_and_lets_no_gradient_through() -> N
     assert torch.allclose(said.sum(1), torch.ones(7, dtype=torch.float64))
     held.model.confidences(x[:2])
     assert held.model.queries == 9
+
+
+@pytest.mark.parametrize("name", ["d-sgd", "dp-peers", "dbcl-peers"])
+def test_without_a_server_a_node_has_its_own_model_and_nobody_else_one(name: str) -> None:
+    problem = nodes(6)
+    protocol = peers(problem, name, graph="ring")
+    made = replace(finished(), problem=problem, defense=protocol, run=trained(problem, protocol))
+    held = {party: released.model_of(made, Threat(party, "paper")) for party in EVERYONE}
+    own = held.pop("client")
+    assert isinstance(own, released.Held)
+    assert isinstance(own.model, WhiteBox)
+    assert own.reading == "own model"
+    assert torch.equal(flatten(own.model.params), flatten(row(made.run.models, CURIOUS)))
+    assert not torch.allclose(flatten(own.model.params), flatten(made.run.params))  # the mean, which nobody holds
+    assert held["server"] == held["outsider"] == NO_SERVER
+    edge = held["eavesdropper"]
+    assert isinstance(edge, NotApplicable)
+    assert "no finished model crosses the edge" in edge.reason
+
+
+@pytest.mark.usefixtures("quick_judge")
+@pytest.mark.parametrize(
+    ("attack", "options"), [("membership-inference", {"shadows": "2"}), ("model-inversion", {"iterations": "5"})]
+)
+def test_records_without_a_server_say_whose_finished_model_was_attacked(attack: str, options: dict[str, str]) -> None:
+    made, method = replace(spec(), clients=4), compose.parse_attack(attack, options)
+    threats = tuple(Threat(party, "paper") for party in EVERYONE)
+    group = GroupSpec(
+        made, defense=compose.parse_defense("d-sgd", {"graph": "ring"}), attack=method, threats=threats, seed=0
+    )
+    reference = replace(group, defense=compose.parse_defense("fedavg"), attack=None, threats=())
+    found = {r["party"]: r for r in run_groups([reference, group], 1)[1].records}
+    assert {party: r["status"] for party, r in found.items()} == {p: "ok" if p == "client" else "n/a" for p in EVERYONE}
+    assert found["client"]["reading"] == "own model"
+    assert found["server"]["reason"] == NO_SERVER.reason
+    told = {(one["party"], one["form"]): one["given"] for one in explain(made, group.defense, method, None)["parties"]}
+    assert told["client", "paper"].startswith("its own model after the last round")
+    for party in ("server", "eavesdropper", "outsider"):
+        assert told[party, "paper"] == f"n/a: {found[party]['reason']}"

@@ -145,4 +145,5 @@ def test_without_a_server_an_edge_is_shown_and_what_a_neighbour_sees() -> None:
     sees = {party["party"]: party["sees"] for party in found["parties"]}
     assert sees["eavesdropper"] == "one edge, both ways"
     assert sees["client"].startswith("all edges of its own")
+    assert sees["server"] == "nothing: there is no server"
     assert found["server"].startswith("there is none")

@@ -8,8 +8,13 @@ import pytest
 import torch
 from helpers.peers import nodes, peers, trained, views
 
-from fedarena.core.tensors import flatten, row, rows
-from fedarena.core.threat import NotApplicable
+from fedarena.contracts.control import control_readings, relative_error
+from fedarena.contracts.observation import Observation
+from fedarena.contracts.transcript import Round
+from fedarena.core.gradients import gradient
+from fedarena.core.tensors import Tensors, flatten, row, rows, scale
+from fedarena.core.threat import Form, NotApplicable, Party
+from fedarena.problem.problem import Problem
 
 
 def test_self_centered_clipping_cuts_differences() -> None:
@@ -108,3 +113,85 @@ def test_a_coalition_does_not_attack_its_own() -> None:
     (ally,) = set(seen[0].halves) - {0}
     found = protocol.readings(threat, {t: replace(now, victim=ally) for t, now in seen.items()}, [0, 1])
     assert isinstance(found, NotApplicable)
+
+
+BETA = 0.8
+MOMENTA = {"sum": 1.0, "ema": 1 - BETA}
+
+
+def read_momenta(
+    graph: str,
+    form: Form,
+    sums: str = "sum",
+    party: Party = "client",
+    without: int = -1,
+    rate: str = "cosine",
+    **options: object,
+) -> tuple[Problem, tuple[Round, ...], tuple[Observation, ...]]:
+    """What a party reads of nodes that send momenta; `without` one round."""
+    schedule = {"client_optimizer": "momentum", "momentum": BETA, "momentum_form": sums, "lr_schedule": rate}
+    problem = nodes(6, rounds=6, **schedule)
+    protocol = peers(problem, graph=graph, **options)
+    run = trained(problem, protocol)
+    threat, seen = views(run, party, form)
+    seen = {t: now for t, now in seen.items() if t != without}
+    readings = protocol.readings(threat, seen, range(6))
+    controls = control_readings(protocol, threat, run.rounds, seen, range(6))
+    assert not isinstance(readings, NotApplicable)
+    assert not isinstance(controls, NotApplicable)
+    (reading,), (control,) = readings, controls
+    for one, other in zip(reading.observations, control.observations, strict=True):
+        assert relative_error(one.target, other.target) == 0
+    return problem, run.rounds, reading.observations
+
+
+def gradient_of(problem: Problem, r: Round, o: Observation) -> Tensors:
+    (victim,) = o.clients
+    return gradient(problem.task.loss, row(r.models, victim), *r.batches[victim].images())
+
+
+@pytest.mark.parametrize("sums", MOMENTA)
+@pytest.mark.parametrize("known", [{"graph": "complete"}, {"graph": "ring", "colluders": 1}])
+def test_a_neighbour_takes_the_earlier_momentum_out(sums: str, known: dict[str, object]) -> None:
+    problem, rounds, observations = read_momenta(form="adaptive", sums=sums, **known)  # type: ignore[arg-type]
+    assert [o.round for o in observations] == list(range(6))
+    for o in observations:
+        truth = gradient_of(problem, rounds[o.round], o)
+        assert o.estimate is not None
+        assert relative_error(o.estimate, truth) < 5e-3
+        assert relative_error(o.target, scale(MOMENTA[sums], truth)) < 5e-3
+        x, y = rounds[o.round].batches[o.clients[0]].images()
+        assert relative_error(o.simulate(x, torch.nn.functional.one_hot(y, 10).float()), o.target) < 5e-3
+
+
+def test_the_paper_form_takes_a_neighbours_momentum_as_a_gradient() -> None:
+    parties: tuple[Party, ...] = ("client", "eavesdropper")
+    for party in parties:
+        _, rounds, observations = read_momenta("complete", "paper", party=party)
+        first = observations[0]
+        assert relative_error(first.target, row(rounds[0].ups, first.clients[0])) < 1e-4
+        for o in observations:
+            assert o.estimate == o.target
+
+
+def test_of_a_partly_known_model_the_momentum_is_taken_out_too() -> None:
+    parties: tuple[Party, ...] = ("client", "eavesdropper")
+    for party in parties:
+        problem, rounds, observations = read_momenta("ring", "adaptive", party=party, rate="constant")
+        found, left = torch.zeros(()), torch.zeros(())
+        for o in observations[1:]:
+            truth = flatten(gradient_of(problem, rounds[o.round], o))
+            assert o.estimate is not None
+            found += torch.cosine_similarity(flatten(o.estimate), truth, dim=0)
+            left += torch.cosine_similarity(flatten(row(rounds[o.round].ups, o.clients[0])), truth, dim=0)
+        assert found > left + 0.5
+
+
+def test_with_a_round_missing_a_neighbours_momentum_stays() -> None:
+    """Without round 1 nothing is read of it and of round 2. Of round 3 the upload is known, not the one before."""
+    problem, rounds, observations = read_momenta("complete", "adaptive", without=1)
+    assert [o.round for o in observations] == [0, 3, 4, 5]
+    for o in observations:
+        up = row(rounds[o.round].ups, o.clients[0])
+        expected = up if o.round in (0, 3) else gradient_of(problem, rounds[o.round], o)
+        assert relative_error(o.target, expected) < 5e-3

@@ -9,6 +9,8 @@ import torch
 from helpers.peers import nodes, peers, trained, views
 from torch import Tensor
 
+from fedarena.contracts.control import relative_error
+from fedarena.core.gradients import gradient
 from fedarena.core.tensors import flatten, row, rows
 from fedarena.core.threat import NotApplicable
 from fedarena.defenses.dbcl.neighbour_estimate import Look, _Path, smooth
@@ -157,3 +159,24 @@ def test_with_a_rule_the_smoother_says_that_it_does_not_apply() -> None:
     refused = protocol.readings(threat, seen, [0, 1])
     assert isinstance(refused, NotApplicable)
     assert "mean alone" in refused.reason
+
+
+def test_a_coalition_takes_the_earlier_momentum_out() -> None:
+    """All of a victim's other neighbours together know its uploads, and so the gradient behind each."""
+    problem = nodes(5, rounds=4, client_optimizer="momentum", momentum=0.8)
+    protocol = peers(problem, "dbcl-peers", graph="complete", colluders=3)
+    run = trained(problem, protocol)
+    threat, seen = views(run)
+    readings = protocol.readings(threat, seen, [0, 3])
+    assert not isinstance(readings, NotApplicable)
+    assert [reading.name for reading in readings] == ["smoother", "smoother, momentum left"]
+    first, last = readings[0].observations
+    (victim,) = last.clients
+    for o in (first, last):
+        r = run.rounds[o.round]
+        truth = gradient(problem.task.loss, row(r.models, victim), *r.batches[victim].images())
+        assert o.estimate is not None
+        assert relative_error(o.estimate, {name: truth[name] for name in o.estimate}) < 5e-2
+    up, left = row(run.rounds[3].ups, victim), readings[1].observations[1]
+    assert left.estimate is not None
+    assert relative_error(left.estimate, {name: up[name] for name in left.estimate}) < 5e-2
