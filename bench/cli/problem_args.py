@@ -38,7 +38,12 @@ def add_problem_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", help=f"model (default: {DEFAULTS['model']})")
     group.add_argument("--partition", help="how the data is split (default: iid)")
     group.add_argument("--clients", metavar="N", help="number of clients, corrupted ones included (default: 2)")
-    group.add_argument("--corrupted", metavar="N", help="how many of the clients poison (default: 0)")
+    group.add_argument(
+        "--corrupted",
+        metavar="N",
+        help="how many of the clients poison (default: 0); where the attack only reads they are honest, and do not "
+        "count in accuracies by client",
+    )
     group.add_argument(
         "--corrupted-data",
         metavar="LAW",

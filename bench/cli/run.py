@@ -161,12 +161,7 @@ def plan(args: argparse.Namespace) -> tuple[Pairing, list[GroupSpec]]:
         secret=secret,
         other_rounds=args.other_rounds,
     )
-    wanted = pairing.Wanted(
-        party=read_words(args.party),
-        form=read_words(args.form),
-        knows=read_words(args.knows),
-        given=() if args.corrupted is None else ("corrupted",),
-    )
+    wanted = pairing.Wanted(party=read_words(args.party), form=read_words(args.form), knows=read_words(args.knows))
     return planned, pairing.with_transcripts(pairing.plan(planned, wanted), _transcript_folder(args))
 
 

@@ -62,11 +62,6 @@ class Peers(Defense):
             )
         if schedule.server_optimizer != "sgd":
             raise UserError(f"option 'server_optimizer' is {schedule.server_optimizer}, allowed without a server: sgd")
-        if rule is not None and rule.auxiliary:
-            raise UserError(
-                "option 'defense' has a rule that needs samples of a server, and the protocol has none, allowed: a "
-                "rule without"
-            )
         self.graph = make_graph(options, len(task.sizes))
         self._require_colluders()
         if rule is not None:

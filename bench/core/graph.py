@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from fedarena.core.errors import UserError
-from fedarena.core.options import option
+from fedarena.core.options import option, to_text
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 GRAPHS = ("ring", "complete", "star", "dumbbell", "random-regular", "erdos-renyi", "edges")
 DRAWS = 1000
 """How many graphs are drawn at random until one is connected."""
+EDGE = re.compile(r"(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,8})")
+"""Two nodes, each number without leading zeros, so that there is one way to write an edge."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,9 @@ class GraphOptions:
         acts_with=("graph", "erdos-renyi"),
     )  # fmt: skip
     edges: tuple[str, ...] = option((), "pairs of nodes, such as 0-1,1-2", acts_with=("graph", "edges"))
-    colluders: int = option(0, "how many more of the victim's neighbours collude with the curious one", low=0)
+    colluders: int = option(
+        0, "how many more of the victim's neighbours collude with a curious client; no other threat heeds it", low=0
+    )
     draw: int = option(
         0, "number of the graph that is drawn, the same for all seeds", low=0,
         acts_with=("graph", "random-regular", "erdos-renyi"),
@@ -84,6 +89,9 @@ def make_graph(options: GraphOptions, nodes: int) -> Graph:
 def _graph(kind: str, degree: int, share: float, edges: tuple[str, ...], draw: int, nodes: int) -> Graph:
     import networkx as nx
 
+    if nodes < 2:
+        raise UserError(f"option 'clients' is {nodes}, allowed without a server: 2 or more")
+
     def regular(seed: int) -> nx.Graph[int]:
         most = min(degree, max(0, nodes - 1))
         if most * nodes % 2:
@@ -98,16 +106,21 @@ def _graph(kind: str, degree: int, share: float, edges: tuple[str, ...], draw: i
         "edges": lambda: _from_edges(edges, nodes),
     }
     if kind in fixed:
-        return _checked(fixed[kind](), nodes)
+        return _made(fixed[kind]())
     drawn = regular if kind == "random-regular" else lambda seed: nx.gnp_random_graph(nodes, share, seed)
     for again in range(DRAWS):
         graph = drawn(draw * DRAWS + again)
         if nx.is_connected(graph):
-            return _checked(graph, nodes)
+            return _made(graph)
     name, value = ("degree", degree) if kind == "random-regular" else ("share", share)
     raise UserError(
         f"option '{name}' is {value:g}: none of {DRAWS} graphs of {nodes} nodes is connected, allowed: a larger one"
     )
+
+
+def _made(graph: nx.Graph[int]) -> Graph:
+    """The same graph in our own form."""
+    return Graph(len(graph), tuple(sorted((min(edge), max(edge)) for edge in graph.edges)))
 
 
 def _dumbbell(nodes: int) -> nx.Graph[int]:
@@ -124,25 +137,23 @@ def _dumbbell(nodes: int) -> nx.Graph[int]:
     )
 
 
-def _from_edges(edges: Iterable[str], nodes: int) -> nx.Graph[int]:
+def _from_edges(edges: tuple[str, ...], nodes: int) -> nx.Graph[int]:
     import networkx as nx
 
     graph: nx.Graph[int] = nx.empty_graph(nodes)
     for text in edges:
-        ends = text.split("-")
-        if len(ends) != 2 or not all(end.isdecimal() and int(end) < nodes for end in ends) or ends[0] == ends[1]:
+        found = EDGE.fullmatch(text)
+        ends = () if found is None else (int(found[1]), int(found[2]))
+        if len(set(ends)) != 2 or max(ends) >= nodes:
             raise UserError(
-                f"option 'edges' has {text!r}, allowed: two different nodes from 0 to {nodes - 1}, such as 0-1"
+                f"option 'edges' has {text!r}, allowed: two different nodes from 0 to {nodes - 1} without leading "
+                "zeros, such as 0-1"
             )
-        graph.add_edge(*map(int, ends))
+        graph.add_edge(*ends)
+    if not nx.is_connected(graph):
+        apart = nx.number_connected_components(graph)
+        raise UserError(
+            f"option 'edges' is {to_text(edges) or 'not given'}, which leaves {apart} parts without an edge "
+            f"between them, allowed with graph=edges: edges that connect all {nodes} nodes"
+        )
     return graph
-
-
-def _checked(graph: nx.Graph[int], nodes: int) -> Graph:
-    import networkx as nx
-
-    if nodes < 2 or not nx.is_connected(graph):
-        apart = f"{nx.number_connected_components(graph)} parts" if nodes else "no nodes"
-        told = "1 node, which has no neighbour" if nodes == 1 else f"{apart} without an edge between them"
-        raise UserError(f"option 'graph' gives {told}, allowed: a connected graph of two nodes or more")
-    return Graph(nodes, tuple(sorted((min(edge), max(edge)) for edge in graph.edges)))

@@ -220,7 +220,7 @@ def check_acting(chosen: Any, owner: str, parties: Collection[Party], forms: Col
     for f in fields.values():
         if (value := getattr(chosen, f.name)) == f.default:
             continue
-        said, least = to_text(value), to_text(f.default)
+        said, least = _shown(value), _shown(f.default)
         acts = _where(f, run)
         for what, how in HOW.items():
             if not acts[what]:
@@ -234,7 +234,7 @@ def check_acting(chosen: Any, owner: str, parties: Collection[Party], forms: Col
             there = _values(other, getattr(chosen, other.name), acts)
             if not any(needs.met(one) for one in there):
                 raise UserError(
-                    f"{owner}: option '{f.name}' is {said}, allowed with {other.name}={to_text(there[0])}: {least}, "
+                    f"{owner}: option '{f.name}' is {said}, allowed with {other.name}={_shown(there[0])}: {least}, "
                     f"because it does nothing there; it acts with {needs}"
                 )
 
@@ -257,6 +257,11 @@ def to_text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return str(value)
+
+
+def _shown(value: Any) -> str:
+    """An option's value in a message, where an empty one must be seen."""
+    return to_text(value) or "no value"
 
 
 def within(value: Any, meta: Mapping[str, Any]) -> bool:

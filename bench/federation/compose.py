@@ -15,6 +15,7 @@ from fedarena.contracts.aggregator import Aggregator, Wrapper
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference
+from fedarena.contracts.peers import Peers
 from fedarena.contracts.poisoning import Around, AttackerKnowledge, Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
@@ -131,8 +132,26 @@ def make_rule(parts: tuple[MethodSpec, ...]) -> Aggregator | None:
 def make_defense(spec: MethodSpec, task: Task) -> Defense:
     """The protocol with its rule or secure aggregation. Raises UserError."""
     rule, secure = _ends(spec)
-    defense: Defense = registry.find("defense", spec.name).load()(spec.options, task, rule)
+    method = registry.find("defense", spec.name).load()
+    if issubclass(method, Peers):
+        _require_no_server(spec, rule, secure)
+    defense: Defense = method(spec.options, task, rule)
     return defense.secured(secure)
+
+
+def _require_no_server(spec: MethodSpec, rule: Aggregator | None, secure: SecureSum | None) -> None:
+    """Raise UserError where a part of a defense needs a server, of a protocol that has none."""
+    needs = ""
+    if secure is not None:
+        needs = "shows a server the sum of uploads"
+    elif rule is not None and rule.auxiliary:
+        needs = "needs samples of a server"
+    if needs:
+        part = "+".join(one.name for one in spec.rest)
+        raise UserError(
+            f"option 'defense' is '{spec.label}', but {part} {needs}, and {spec.name} has no server; allowed with it: "
+            "an aggregation rule that needs no samples of a server"
+        )
 
 
 def auxiliary(spec: MethodSpec) -> Auxiliary | None:

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 Draw = Callable[[int, int], Batch | None]
 """(round, client) → the batch that the client works on; None: the client draws as usual."""
 
-NEITHER = "reads and poisons nothing: leave it out"
-
 
 class InferenceGoal(Goal):
     """What an attack that reads a finished run is after."""
@@ -54,7 +52,7 @@ class InferenceGoal(Goal):
     """The words of the goal."""
 
     axis: ClassVar[Axis] = "privacy"
-    idle_options: ClassVar[Mapping[str, str]] = {"knows": NEITHER, "corrupted": NEITHER}
+    idle_options: ClassVar[Mapping[str, str]] = {"knows": "reads and poisons nothing: leave it out"}
 
     parties: ClassVar[tuple[Party, ...]] = PARTIES
     """The parties that can have this goal."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -52,13 +52,11 @@ class Wanted:
 
     Attributes:
         party, form, knows: see `fedarena.goals.goal.Choices`.
-        given: further options of the pairing that the user set, which some attacks refuse.
     """
 
     party: Sequence[str] | None = None
     form: Sequence[str] | None = None
     knows: Sequence[str] | None = None
-    given: Collection[str] = ()
 
 
 def plan(pairing: Pairing, wanted: Wanted) -> list[GroupSpec]:
@@ -135,7 +133,7 @@ def _choices(attack: MethodSpec, goal: Goal, wanted: Wanted) -> Choices:
     """The wanted choices. Raises UserError for a choice that does not apply."""
     name, possible = (attack, *attack.rest)[-1].name, goal.choices(attack)
     for option, why in goal.idle_options.items():
-        if option in wanted.given or getattr(wanted, option, None) is not None:
+        if getattr(wanted, option) is not None:
             raise UserError(f"option '{option}' is given, but {name} {why}")
     levels = _checked("knows", wanted.knows, KNOWLEDGE)
     for level in levels:

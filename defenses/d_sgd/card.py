@@ -31,7 +31,8 @@ CARD = Card(
     equations="Algorithm 1 in the order of He, Karimireddy and Jaggi (2022): step, send, mix. `clip` is "
     "their self-centered clipping",
     departures=(
-        "Lian et al. take the gradient where a node was before it mixed; here, as in He et al., a node mixes first.",
+        "Lian et al. mix models first, and then add the step; here, as in He et al., a node steps first, and mixes "
+        "models that hold this round's steps.",
         "τ is a number, as in the tables of He et al. Their adaptive τ, which needs the distances to honest "
         "neighbours, is not built.",
         "Nodes weigh the same, whatever number of samples they hold: weights are those of Metropolis, w_ij = "

@@ -339,6 +339,14 @@ BAD = {
         against("dp-sgd", "--local-epochs=1"),
         "option 'local-epochs' is 1, allowed with dp-sgd: 0",
     ),
+    "an edge of a node with itself": (
+        against("d-sgd", "--set", "defense.graph=edges", "--set", "defense.edges=0-1,1-2,2-3,3-03"),
+        "option 'edges' has '3-03', allowed: two different nodes from 0 to 7 without leading zeros, such as 0-1",
+    ),
+    "edges beside a graph that is drawn": (
+        against("d-sgd", "--set", "defense.edges=0-1"),
+        "option 'edges' is 0-1, allowed with graph=random-regular: no value, because it does nothing there",
+    ),
     "unknown data of the server": (
         against("two-stage", "--set", "defense.aux_dataset=mnits"),
         "unknown dataset 'mnits'; did you mean mnist",
@@ -387,6 +395,15 @@ BAD = {
         "attack mimic has no option 'tune'",
     ),
 }
+
+
+def test_a_reader_meets_corrupted_clients_as_honest_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ("run", "--defense=median", "--attack=gradient-estimate", "--party=server", "--form=adaptive", "--model=mlp")
+    code, out, _ = bench(*line, *SMALL, f"--out={tmp_path}", capsys=capsys)
+    assert code == 0
+    assert "8 clients, 2 corrupted, honest here (the server expects 2), FedSGD" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -208,6 +208,7 @@ class Dependent:
     width: float = option(1.0, "a width", acts_with=("law", "b"))
     pause: int | None = option(None, "a pause", idle_with=("turns", 0))
     depth: int = option(1, "a depth", idle_with=("law", "a", "b"))
+    pairs: tuple[str, ...] = option((), "names", acts_with=("law", "b"))
 
 
 def test_an_option_that_would_do_nothing_is_refused() -> None:
@@ -220,6 +221,10 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
         r"it acts with law=b$",
     ):
         parse_options(Dependent, {"width": "2"}, "x")
+    with pytest.raises(
+        UserError, match=r"'pairs' is a,b, allowed with law=a: no value, because it does nothing there; "
+    ):
+        parse_options(Dependent, {"pairs": "a,b"}, "x")
     with pytest.raises(UserError, match=r"'pause' is 1, allowed with turns=0: none, .* acts with turns other than 0$"):
         parse_options(Dependent, {"pause": "1"}, "x")
     assert parse_options(Dependent, {"law": "c", "depth": "2"}, "x").depth == 2

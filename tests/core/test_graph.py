@@ -10,6 +10,8 @@ from hypothesis import strategies as some
 from fedarena.core.errors import UserError
 from fedarena.core.graph import Graph, GraphOptions, make_graph
 
+NO_EDGES = ("3-03", "03-1", "00-1", "\u0663-1", "1-\u00b2", "+1-2", " 1-2", "1-2-3", "1", "", "1-" + "9" * 5000)
+
 
 def edges(nodes: int, **options: object) -> tuple[tuple[int, int], ...]:
     return make_graph(GraphOptions(**options), nodes).edges  # type: ignore[arg-type]
@@ -52,7 +54,13 @@ def test_weights_are_symmetric_and_add_up_to_one(nodes: int, draw: int) -> None:
     [
         (5, {"degree": 3}, "option 'degree' is 3, allowed with 5 nodes: an even number"),
         (6, {"degree": 1}, "option 'degree' is 1: none of 1000 graphs of 6 nodes is connected, allowed: a larger one"),
-        (4, {"graph": "edges", "edges": ("0-1", "2-3")}, "option 'graph' gives 2 parts without an edge between them"),
+        (
+            4,
+            {"graph": "edges", "edges": ("0-1", "2-3")},
+            "option 'edges' is 0-1,2-3, which leaves 2 parts without an edge between them, allowed with graph=edges: "
+            "edges that connect all 4 nodes",
+        ),
+        (3, {"graph": "edges"}, "option 'edges' is not given, which leaves 3 parts without an edge between them"),
         (
             4,
             {"graph": "edges", "edges": ("0-4",)},
@@ -63,7 +71,16 @@ def test_weights_are_symmetric_and_add_up_to_one(nodes: int, draw: int) -> None:
             {"graph": "edges", "edges": ("1-1",)},
             "option 'edges' has '1-1', allowed: two different nodes from 0 to 3",
         ),
-        (1, {}, "option 'graph' gives 1 node, which has no neighbour"),
+        *(
+            (
+                4,
+                {"graph": "edges", "edges": ("0-1", "1-2", "2-3", edge)},
+                f"option 'edges' has {edge!r}, allowed: two different nodes from 0 to 3",
+            )
+            for edge in NO_EDGES
+        ),
+        (1, {}, "option 'clients' is 1, allowed without a server: 2 or more"),
+        (1, {"graph": "ring"}, "option 'clients' is 1, allowed without a server: 2 or more"),
     ],
 )
 def test_what_is_no_connected_graph_is_refused_in_one_line(nodes: int, options: dict[str, object], told: str) -> None:

@@ -166,7 +166,18 @@ def test_single_nodes_are_measured() -> None:
     [
         ("d-sgd", {"participation": 0.5}, "option 'participation' is 0.5, allowed without a server: 1"),
         ("d-sgd", {"server_optimizer": "adam"}, "option 'server_optimizer' is adam, allowed without a server: sgd"),
-        ("d-sgd+fltrust", {}, "option 'defense' has a rule that needs samples of a server"),
+        (
+            "d-sgd+nnm+fltrust",
+            {},
+            "option 'defense' is 'd-sgd+nnm+fltrust', but nnm+fltrust needs samples of a server, and d-sgd has no "
+            "server; allowed with it: an aggregation rule that needs no samples of a server",
+        ),
+        (
+            "dp-peers+pairwise-masks",
+            {},
+            "option 'defense' is 'dp-peers+pairwise-masks', but pairwise-masks shows a server the sum of uploads, and "
+            "dp-peers has no server; allowed with it:",
+        ),
     ],
 )
 def test_what_needs_a_server_is_refused_in_one_line(name: str, schedule: dict[str, Any], told: str) -> None:

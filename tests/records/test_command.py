@@ -94,6 +94,20 @@ attacks = ["delayed+sign-flip", "alie"]
 counts = false
 
 [[matrix]]
+problem = "odd"
+defenses = ["krum"]
+attacks = ["last-layer-label"]
+parties = ["client"]
+forms = ["adaptive"]
+counts = false
+
+[[matrix]]
+problem = "poison"
+defenses = ["d-sgd"]
+attacks = ["last-layer-label"]
+parties = ["client"]
+
+[[matrix]]
 problem = "poison"
 defenses = ["two-stage"]
 attacks = ["pixel-trigger"]
@@ -104,7 +118,9 @@ attacks = ["pixel-trigger"]
 def test_every_record_of_a_mixed_suite_is_made_by_its_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`bench run` has no attack `none`: of an honest run where nobody can be corrupted, or that a trigger was tried on,
+    """Attacks that only read meet clients that are corrupted where others poison, too.
+
+    `bench run` has no attack `none`: of an honest run where nobody can be corrupted, or that a trigger was tried on,
     the same run is made, and stands in the records of its readers."""
     assert measure(TEXT, tmp_path).lost == {}
     monkeypatch.chdir(tmp_path)

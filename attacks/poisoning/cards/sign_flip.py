@@ -30,7 +30,11 @@ CARD = Card(
     year=2019,
     url="https://arxiv.org/abs/1811.03761",
     equations="Section 5, sign-flipping attack: the true message times a negative constant",
-    departures=("RSA's messages are models; here the protocol's upload is multiplied, whatever it holds.",),
+    departures=(
+        "RSA's messages are models; here the protocol's upload is multiplied, whatever it holds.",
+        "Without a server the difference of two nodes is multiplied: where node j would have sent h_j, node i hears "
+        "h_i + k·(h_i − h_j).",
+    ),
     check="no number of the paper; tests/attacks/poisoning/test_sign_flip.py",
     facts=(
         ("knows", "own: its own samples"),

@@ -31,7 +31,9 @@ def _heading(console: Terminal, records: Sequence[Record], defense: str, attack:
     problem, training = records[0]["problem"], records[0]["options"]["training"]
     seeds, epochs = sorted({r["seed"] for r in records}), training["local_epochs"]
     local = "FedSGD" if epochs == 0 else f"FedAvg, {epochs} local epoch{'s' if epochs > 1 else ''}"
-    poisoned = f", {problem['corrupted']} corrupted (the server expects {problem['assumed_corrupted']})"
+    acting = any(r["attacker_knowledge"] or r["party"] == "corrupted-clients" for r in records)
+    where = "" if acting else ", honest here"
+    poisoned = f", {problem['corrupted']} corrupted{where} (the server expects {problem['assumed_corrupted']})"
     console.print(
         f"[bold]{defense}[/bold] against [bold]{attack}[/bold] on {problem['dataset']}, model {problem['model']}, "
         f"{problem['clients']} clients{poisoned if problem['corrupted'] else ''}, {local}, "
