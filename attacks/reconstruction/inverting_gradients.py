@@ -20,8 +20,8 @@ Two things stand between a small distance and the image, and each has an option:
 
 which is the same distance without the cancellation that leaves 1 − cos with no digit below 1e-7.
 
-Starts may help each other: `group` adds γ·mean(x' − x̄)², with x̄ the mean over the starts, as Yin et al. (2021, Eq. 11)
-do. They align images before they take the mean; here the mean is of the images as they are.
+Starts may help each other: `group` adds γ·mean(x' − x̄)², with x̄ the mean over the starts, after the group consistency
+of Yin et al. (2021). They take the length in place of the mean square, and align images before they take the mean.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ knows the upload, up = (W_v − h_v)/η. All nodes begin with one public model, 
     paper form      `difference`  W_v is taken to be h_v of the round before: their difference is "mainly the gradient"
                                   (Zhang & Wang 2021, Appendix D, which names the neighbours' part that is left)
     adaptive form   `mixing`      W_v is mixed from the messages that the party saw, by the protocol's own rule. For
-                                  those that it did not see, the mean of all that it saw stands. In a complete
-                                  graph nothing is missing, and the upload is exact
+                                  those that it did not see, the mean of all that it saw stands. For a client
+                                  in a complete graph nothing is missing, and the upload is exact
 
 Of a momentum the adaptive form keeps what the round alone added, where it knows the victim's upload of the round
-before, too (`fedarena.contracts.fresh_uploads`). That takes the messages of two rounds before; all nodes take part in
-every round. The difference of two uploads has the errors of both. So of parameters that are hidden the upload as it is
+before, too (`fedarena.contracts.fresh_uploads`). That takes the messages of the two rounds before; all nodes take part
+in every round. The difference of two uploads has the errors of both. So of parameters that are hidden the upload as it is
 is another reading, `MOMENTUM_LEFT`.
 """
 

@@ -22,7 +22,10 @@ HEAP = 2**28
 
 @cache
 def keep() -> bool:
-    """Keep freed memory in this process from now on, unless the environment says how; whether it does."""
+    """Keep freed memory in this process from now on, unless the environment says how; whether it does.
+
+    A glibc before 2.35 takes no threshold of more than 32 MB, and keeps its habits.
+    """
     said = {"GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"}
     if platform.libc_ver()[0] != "glibc" or said.intersection(os.environ):
         return False

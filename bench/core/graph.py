@@ -18,7 +18,7 @@ GRAPHS = ("ring", "complete", "star", "dumbbell", "random-regular", "erdos-renyi
 DRAWS = 1000
 """How many graphs are drawn at random until one is connected."""
 EDGE = re.compile(r"(0|[1-9][0-9]{0,8})-(0|[1-9][0-9]{0,8})")
-"""Two nodes, each number without leading zeros, so that there is one way to write an edge."""
+"""Two nodes, each number without leading zeros, so that there is one way to write a number."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _graph(kind: str, degree: int, share: float, edges: tuple[str, ...], draw: i
         raise UserError(f"option 'clients' is {nodes}, allowed without a server: 2 or more")
 
     def regular(seed: int) -> nx.Graph[int]:
-        most = min(degree, max(0, nodes - 1))
+        most = min(degree, nodes - 1)
         if most * nodes % 2:
             raise UserError(f"option 'degree' is {degree}, allowed with {nodes} nodes: an even number")
         return nx.random_regular_graph(most, nodes, seed)
@@ -132,7 +132,7 @@ def _dumbbell(nodes: int) -> nx.Graph[int]:
         [
             nx.complete_graph(half),
             nx.complete_graph(range(half, nodes)),
-            nx.Graph([(half - 1, half)] if half else []),
+            nx.Graph([(half - 1, half)]),
         ]
     )
 

@@ -51,7 +51,7 @@ class Run:
 
     Attributes:
         params: the deployed model after the last round.
-        release: the model that clients get in the end.
+        release: the model that clients get in the end; without a server, that of the curious node.
         models: without a server, the models of all nodes after the last round, stacked; {} with one.
         in_use: the models that were evaluated after the last round.
         not_replayed: why the run counts for nothing, where a call does not follow from what it was given.

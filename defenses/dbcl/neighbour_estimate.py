@@ -13,17 +13,18 @@ space of one Sᵀ, as they do with a server, so the state is the victim's model 
 The first sum is known exactly, since v's and a's messages are seen in one S. κ = c' Σ_j w_vj is the weight of the other
 neighbours j of v, whose messages to v are not heard, and c' I = E[c S Sᵀ]. m_t is the mean of their models, by the same
 weights. What such a j sends to the coalition shows its model, as a smoother of its own follows it; where it sends
-nothing there, the mean of all models that the coalition has or follows stands in for it. An eavesdropper has no model
-of its own and takes κ = 0. The first h begins at the public model.
+nothing there, the mean of all models that the coalition has or follows stands in for it. An eavesdropper follows the
+other end of its edge, with κ = 0, and then the victim. The first h begins at the public model.
 
-The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show h_t itself, and
-only m_t is a guess.
+The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show most
+of h_t itself, and m_t alone is a guess.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -118,7 +119,7 @@ def _parameter(wire: PeerWire, graph: Graph, stretch: Sequence[Seen], name: str)
     """The victim's W_t and h_t of one parameter in each round of a stretch, in single precision."""
     own = {i: [_flat(now.halves[i][name]) for now in stretch] for i in stretch[0].halves}
     victim = victim_of(stretch[0])
-    heard = {sender for now in stretch for sender, _ in now.messages} - {victim, *own} if own else set()
+    heard = {sender for now in stretch for sender, _ in now.messages} - {victim, *own}
 
     def followed(node: int, models: Models) -> tuple[list[Tensor], list[Tensor]]:
         return _followed(_Path(wire, graph=graph, stretch=stretch, name=name, node=node, models=models))
@@ -133,7 +134,7 @@ class _Path:
 
     Attributes:
         wire, graph: how messages are read and mixed. stretch: the rounds. name: the parameter.
-        node: who is followed. models: of other nodes, those of the coalition among them; {} for one without a model.
+        node: who is followed. models: of other nodes, which are had or followed.
     """
 
     wire: PeerWire
@@ -147,37 +148,40 @@ class _Path:
         """The node's messages of a round."""
         return _sent_by(self.node, self.stretch[t])
 
-    @property
-    def unheard(self) -> list[int]:
-        """Its neighbours whose messages to it are not seen."""
-        return [j for j in self.graph.neighbours[self.node] if j not in self.sent(0)]
+    @cached_property
+    def shares(self) -> dict[int, float]:
+        """c'·w_vj of each neighbour j whose messages to the node are not seen; {} for one who knows no other model.
 
-    @property
-    def weight(self) -> float:
-        """κ; 0 for a party without a model."""
+        c' is c·‖S‖²/d of the first round's S: the same in all rounds, but for a gaussian S, where it is one draw.
+        """
         if not self.models:
-            return 0.0
-        message = next(iter(self.sent(0).values()))
-        expected = 1.0  # E[S Sᵀ] is a multiple of I, the same in every round
+            return {}
+        sent = self.sent(0)
+        message = next(iter(sent.values()))
+        factor = self.wire.factor(message, self.name)
         if self.name in self.wire.wire.shapes:
             sketch = self.wire.wire.open(message)[1][self.name]
-            expected = sketch.squared_norm() / sketch.coordinates
-        weights = sum(self.graph.weight(self.node, j) for j in self.unheard)
-        return weights * self.wire.factor(message, self.name) * expected
+            factor *= sketch.squared_norm() / sketch.coordinates
+        unheard = (j for j in self.graph.neighbours[self.node] if j not in sent)
+        return {j: factor * self.graph.weight(self.node, j) for j in unheard}
 
-    def others(self, t: int) -> Tensor:
-        """m_t, the mean of the models of those neighbours."""
+    @property
+    def keeps(self) -> float:
+        """1 − κ."""
+        return 1 - sum(self.shares.values())
+
+    def mixed_in(self, t: int) -> Tensor:
+        """κ·m_t, what these neighbours are expected to add."""
+        if not self.shares:
+            return torch.zeros(())
         any_node = torch.stack([model[t] for model in self.models.values()]).mean(0)
-        if not self.unheard:
-            return any_node
-        weights = [self.graph.weight(self.node, j) for j in self.unheard]
-        models = [self.models[j][t] if j in self.models else any_node for j in self.unheard]
-        return sum((w * m for w, m in zip(weights, models, strict=True)), torch.zeros(())) / sum(weights)
+        models = (self.models[j][t] if j in self.models else any_node for j in self.shares)
+        return sum((share * m for share, m in zip(self.shares.values(), models, strict=True)), torch.zeros(()))
 
     def look(self, t: int) -> Look:
         """What round t shows."""
         now, sent = self.stretch[t], self.sent(t)
-        known = self.weight * self.others(t) if self.models else torch.zeros(())
+        known = self.mixed_in(t)
         for member, message in sent.items():
             difference = message[self.name] - now.messages[member, self.node][self.name]
             mixed = self.wire.expanded({self.name: difference}, message)[self.name]
@@ -192,7 +196,7 @@ class _Path:
 
 def _followed(path: _Path) -> tuple[list[Tensor], list[Tensor]]:
     """W_t and h_t of a node's parameter in each round."""
-    first, keeps = path.stretch[0], 1 - path.weight
+    first, keeps = path.stretch[0], path.keeps
     looks = [path.look(t) for t in range(len(path.stretch))]
     if first.index == 0:
         begin, variance = _flat(first.down[path.name]), 1.0

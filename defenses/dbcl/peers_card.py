@@ -44,8 +44,8 @@ CARD = Card(
         "the local steps alone, as in D-SGD.",
         "c = s/d makes c·S Sᵀ a projection for hash=uniform, and for hash=balanced where s divides d; where it does "
         "not, the hash drops coordinates and mixes less. With the other two mixing may overshoot.",
-        "With c = 1 the mean over S is D-SGD's mixing, but of coordinates that are dropped. A single S overshoots, and "
-        "with small s nodes drift apart without bound.",
+        "With c = 1 the mean over S is D-SGD's mixing, but where the balanced hash drops coordinates. A single S "
+        "overshoots, and with small s nodes drift apart without bound.",
         "For s > d/2 the balanced hash is a sample of s coordinates in a new order with random signs: these cross in "
         "clear.",
         "A node's local step is plain: its own model never leaves it, and no other node's model is in it.",

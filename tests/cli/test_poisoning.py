@@ -397,9 +397,7 @@ BAD = {
 }
 
 
-def test_a_reader_meets_corrupted_clients_as_honest_ones(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reader_meets_corrupted_clients_as_honest_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ("run", "--defense=median", "--attack=gradient-estimate", "--party=server", "--form=adaptive", "--model=mlp")
     code, out, _ = bench(*line, *SMALL, f"--out={tmp_path}", capsys=capsys)
     assert code == 0

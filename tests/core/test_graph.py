@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from fedarena.core.errors import UserError
 from fedarena.core.graph import Graph, GraphOptions, make_graph
 
-NO_EDGES = ("3-03", "03-1", "00-1", "\u0663-1", "1-\u00b2", "+1-2", " 1-2", "1-2-3", "1", "", "1-" + "9" * 5000)
+NO_EDGES = ("3-03", "03-1", "00-1", "\u0663-1", "1-\u00b2", "+1-2", " 1-2", "1-2-3", "1", "", "1-" + "9" * 50)
 
 
 def edges(nodes: int, **options: object) -> tuple[tuple[int, int], ...]:

@@ -130,7 +130,8 @@ def test_what_is_not_heard_is_expected_as_it_is_mixed(kind: str) -> None:
     for secret in range(400):
         message = protocol.message({**row(run.rounds[0].halves, 1), "fc1.weight": rows_of_one}, secret)
         mixed.append(protocol.wire.expanded({"fc1.weight": message["fc1.weight"]}, message)["fc1.weight"])  # type: ignore[attr-defined]
-    per_neighbour = path.weight / sum(protocol.graph.weight(path.node, j) for j in path.unheard)
+    (per_neighbour, *rest) = (share / protocol.graph.weight(path.node, j) for j, share in path.shares.items())
+    assert rest == pytest.approx([per_neighbour] * 3)
     mean = torch.stack(mixed).mean(0)
     assert float(mean.diagonal().mean()) == pytest.approx(per_neighbour, rel=0.05)
 
@@ -150,6 +151,14 @@ def test_the_first_rounds_gradient_is_seen_through_one_sketch() -> None:
     assert float(cosine) == pytest.approx(math.sqrt(0.5), abs=0.1)
     for name in ("out.weight", "out.bias"):
         torch.testing.assert_close(o.target[name], up[name], rtol=1e-3, atol=1e-5)
+
+
+def test_an_eavesdropper_follows_the_other_end_of_its_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cosine is higher than that of one who takes the victim to mix with nobody else."""
+    wise = [cosines("adaptive", "eavesdropper", graph="random-regular", draw=k)["smoother"] for k in range(3)]
+    monkeypatch.setattr(_Path, "shares", {})
+    alone = [cosines("adaptive", "eavesdropper", graph="random-regular", draw=k)["smoother"] for k in range(3)]
+    assert sum(wise) > sum(alone)
 
 
 def test_with_a_rule_the_smoother_says_that_it_does_not_apply() -> None:
