@@ -11,8 +11,8 @@ knows the upload, up = (W_v − h_v)/η. All nodes begin with one public model, 
 
 Of a momentum the adaptive form keeps what the round alone added, where it knows the victim's upload of the round
 before, too (`fedarena.contracts.fresh_uploads`). That takes the messages of the two rounds before; all nodes take part
-in every round. The difference of two uploads has the errors of both. So of parameters that are hidden the upload as it is
-is another reading, `MOMENTUM_LEFT`.
+in every round. The difference of two uploads has the errors of both. So of parameters that are hidden the upload as it
+is is another reading, `MOMENTUM_LEFT`.
 """
 
 from __future__ import annotations

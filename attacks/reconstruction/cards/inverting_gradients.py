@@ -71,8 +71,8 @@ CARD = Card(
         "Options beyond the paper, unused by default: the decay of the learning rate, ReLUs and max pooling that are "
         "rounded off less and less, a total variation of colours, and L-BFGS at the end. The authors' later library "
         "has that total variation, too.",
-        "`group` is the group consistency of Yin et al. (2021) with a mean square in place of a length, and without the "
-        "alignment of images. Their batch statistics need a BatchNorm whose statistics are sent.",
+        "`group` is the group consistency of Yin et al. (2021) with a mean square in place of a length, and without "
+        "the alignment of images. Their batch statistics need a BatchNorm whose statistics are sent.",
         "Labels are inferred from the output layer's bias, batches too; the authors take them as known.",
     ),
     check="Section 5: single images come back from a convolutional network: bench reproduce inversion/images",
