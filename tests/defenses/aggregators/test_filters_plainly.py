@@ -183,11 +183,11 @@ def lasa(
         passing = set(range(len(rows)))
         for values, limit in ((lengths, limits[0]), (balance, limits[1])):
             middle, spread = statistics.median(values), statistics.pstdev(values)
-            passing &= {
-                i
-                for i, t in enumerate(values)
-                if spread <= 1e-9 * max(map(abs, values)) or abs(t - middle) / spread < limit
-            }
+            if spread <= 1e-9 * max(map(abs, values)):
+                continue
+            unusual = [abs(t - middle) / spread for t in values]
+            assume(all(abs(z - limit) > 1e-9 for z in unusual))  # rounding decides ties
+            passing &= {i for i, z in enumerate(unusual) if z < limit}
         of = thin if sparse else clipped
         kept = sorted(passing) or list(range(len(rows)))
         found += average([[of[i][j] for j in span] for i in kept])
