@@ -19,9 +19,6 @@ Two things stand between a small distance and the image, and each has an option:
     ½·‖s/‖s‖ − target/‖target‖‖² + τ/1000·(mean|dx'| + mean|dy'|),
 
 which is the same distance without the cancellation that leaves 1 − cos with no digit below 1e-7.
-
-Starts may help each other: `group` adds γ·mean(x' − x̄)², with x̄ the mean over the starts, after the group consistency
-of Yin et al. (2021). They take the length in place of the mean square, and align images before they take the mean.
 """
 
 from __future__ import annotations
@@ -114,9 +111,8 @@ class InvertingGradients(Matching):
                 return points
 
             evaluate = replace(objective, colours=o.colours).evaluate
-            descended = self.rounded(evaluate, first) if o.kinks else evaluate
             minima = adam(
-                toward_each_other(descended, pixels, o.group) if o.group else descended,
+                self.rounded(evaluate, first) if o.kinks else evaluate,
                 project(start.clone()),
                 o.iterations,
                 o.lr,
@@ -126,10 +122,10 @@ class InvertingGradients(Matching):
                 signed=True,
                 project=project,
                 decay=cosine if o.decay == "cosine" else steps,
-                changing=self.changes,
+                changing=o.kinks > 0,
             )
             spent, start, first = spent + minima.evaluations, minima.points, last + 1
-        if self.changes:
+        if o.kinks:
             minima = replace(minima, values=evaluate(minima.points)[0])
             spent += len(minima.points)
         if o.polish:
@@ -141,12 +137,7 @@ class InvertingGradients(Matching):
 
     def longest(self, stages: int) -> int:
         o = self.options
-        return o.iterations + self.changes + (o.polish + 1 if o.polish else 0)
-
-    @property
-    def changes(self) -> bool:
-        """Whether iterations minimise different functions, so that the best start is chosen by the last one alone."""
-        return self.options.kinks > 0 or self.options.group > 0
+        return o.iterations + (o.kinks > 0) + (o.polish + 1 if o.polish else 0)
 
     def rounded(self, evaluate: Evaluate, first: int) -> Evaluate:
         """`evaluate` with kinks rounded off within a width that falls by a constant factor in every iteration."""
@@ -165,19 +156,6 @@ class InvertingGradients(Matching):
             return costs
 
         return rounder
-
-
-def toward_each_other(evaluate: Evaluate, pixels: int, weight: float) -> Evaluate:
-    """`evaluate` plus γ·mean(x' − x̄)² of each start, with the mean x̄ over the starts held fixed in the gradient."""
-
-    def pulled(points: Tensor) -> tuple[Tensor, Tensor]:
-        values, gradients = evaluate(points)
-        away = points[:, :pixels] - points[:, :pixels].mean(0)
-        gradients = gradients.clone()
-        gradients[:, :pixels] += 2 * weight / pixels * away
-        return values + weight * away.square().mean(1), gradients
-
-    return pulled
 
 
 def one_less_cosine(target: Tensors) -> Distance:

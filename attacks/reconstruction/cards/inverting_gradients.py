@@ -40,12 +40,6 @@ class Options(VictimOptions):
         False, "the total variation is of the differences of three colours, too", idle_with=("tv", 0.0)
     )
     polish: int = option(0, "evaluations of L-BFGS after Adam, with a thousandth of τ, at most", low=0)
-    group: float = option(
-        0.0,
-        "γ, weight of each start's squared distance from the mean over the starts (Yin et al. 2021)",
-        low=0,
-        idle_with=("restarts", 1),
-    )
     max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
 
 
@@ -71,8 +65,6 @@ CARD = Card(
         "Options beyond the paper, unused by default: the decay of the learning rate, ReLUs and max pooling that are "
         "rounded off less and less, a total variation of colours, and L-BFGS at the end. The authors' later library "
         "has that total variation, too.",
-        "`group` is the group consistency of Yin et al. (2021) with a mean square in place of a length, and without "
-        "the alignment of images. Their batch statistics need a BatchNorm whose statistics are sent.",
         "Labels are inferred from the output layer's bias, batches too; the authors take them as known.",
     ),
     check="Section 5: single images come back from a convolutional network: bench reproduce inversion/images",
