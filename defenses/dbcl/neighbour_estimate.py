@@ -29,7 +29,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fedarena.contracts.peer_readings import victim_of
+from fedarena.contracts.peer_readings import heard, victim_of
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.graph import Graph
@@ -119,12 +119,12 @@ def _parameter(wire: PeerWire, graph: Graph, stretch: Sequence[Seen], name: str)
     """The victim's W_t and h_t of one parameter in each round of a stretch, in single precision."""
     own = {i: [_flat(now.halves[i][name]) for now in stretch] for i in stretch[0].halves}
     victim = victim_of(stretch[0])
-    heard = {sender for now in stretch for sender, _ in now.messages} - {victim, *own}
+    others = heard(stretch[0]).keys() - {victim, *own}
 
     def followed(node: int, models: Models) -> tuple[list[Tensor], list[Tensor]]:
         return _followed(_Path(wire, graph=graph, stretch=stretch, name=name, node=node, models=models))
 
-    before, after = followed(victim, {j: followed(j, own)[1] for j in sorted(heard)} | own)
+    before, after = followed(victim, {j: followed(j, own)[1] for j in sorted(others)} | own)
     return [w.float() for w in before], [h.float() for h in after]
 
 

@@ -22,9 +22,10 @@ from dataclasses import dataclass, replace
 
 from fedarena.core import registry
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, stack
-from fedarena.federation import compose, one_round, rounds
+from fedarena.core.tensors import Tensors, stack, to
+from fedarena.federation import compose, rounds
 from fedarena.federation.spec import MethodSpec
+from fedarena.models.drawn import draw_masks
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
@@ -46,7 +47,7 @@ SETTING = (
 MODELS = ("all nodes", "clique 1", "clique 2")
 """The columns with the accuracies of mean models."""
 MEASURED = (*MODELS, "own", "worst", "cpu_seconds")
-"""The columns that `measure` adds to a row's setting."""
+"""The columns that `measure` adds to a row's setting; the CPU seconds are those of the whole run."""
 
 SHARDS: dict[str, tuple[str, dict[str, str]]] = {
     "iid": ("few", {"samples": str(SAMPLES)}),
@@ -146,12 +147,13 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     problem = build(experiment.problem, seed, machine.data_dir, machine.device)
     protocol = compose.make_defense(experiment.defense, problem.task)
     rng, means = Rng(seed).child("federation"), list[list[float]]()
+    masks = draw_masks(problem.task.model, (1, BATCH), rng.child("masks"))
 
     run = rounds.run(
         protocol,
         problem,
         rng,
-        draw=(lambda t, client: repeated(problem, rng, t, client)) if experiment.repeats else lambda t, client: None,
+        draw=(lambda t, client: repeated(problem, masks, t, client)) if experiment.repeats else lambda t, client: None,
         progress=lambda share: progress(share, f"{share * experiment.problem.schedule.rounds:.0f} rounds"),
         probe=lambda models: means.append(accuracies(problem, models)),
     )
@@ -165,15 +167,11 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     ]
 
 
-def repeated(problem: Problem, rng: Rng, t: int, client: int) -> Batch:
-    """The code's batch of round t: the next 32 samples of the shard, from its start after the last, with masks.
-
-    The masks are the same at all nodes and in all rounds.
-    """
+def repeated(problem: Problem, masks: Tensors, t: int, client: int) -> Batch:
+    """The code's batch of round t: the next 32 samples of the shard, from its start after the last, and the masks."""
     first = BATCH * t % SAMPLES
     index = problem.shards[client][first : first + BATCH]
-    batch = Batch(problem.inputs(index)[None], problem.y[index][None])
-    return one_round.with_masks(problem, batch, rng.child("masks"))
+    return Batch(problem.inputs(index)[None], problem.y[index][None], to(masks, problem.device))
 
 
 def accuracies(problem: Problem, models: Sequence[Tensors]) -> list[float]:

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from fedarena.core.rng import Rng
-from fedarena.core.tensors import flatten, row
+from fedarena.core.tensors import row
 from fedarena.problem.problem import build
 from fedarena.problem.spec import usual_problem
 from fedarena.reproduce.external import dumbbell
@@ -85,15 +84,15 @@ def test_batches_and_masks_repeat_as_in_the_code(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(dumbbell, "SAMPLES", 12)
     given = {"dataset": "digits", "model": "cnn-bucketing", "clients": "4", "assumed_corrupted": "1"}
     problem = build(usual_problem(given, {}), 0, None, "cpu")
-    rounds = [dumbbell.repeated(problem, Rng(0), t, client=1) for t in range(4)]
+    masks = {"drop1.mask": torch.rand(1, 4, 64, 1, 1), "drop2.mask": torch.rand(1, 4, 128)}
+    rounds = [dumbbell.repeated(problem, masks, t, client=1) for t in range(4)]
     seen = torch.cat([batch.x[0] for batch in rounds[:3]])
     assert torch.equal(seen, problem.inputs(problem.shards[1][:12]))
     assert torch.equal(rounds[3].x, rounds[0].x)
     assert torch.equal(rounds[3].y, rounds[0].y)
-    other = dumbbell.repeated(problem, Rng(0), 2, client=3)
-    masks = [flatten(dict(batch.masks)) for batch in (*rounds, other)]
-    assert all(torch.equal(m, masks[0]) for m in masks)
-    assert masks[0].unique().numel() > 1
+    other = dumbbell.repeated(problem, masks, 2, client=3)
+    assert not torch.equal(other.x, rounds[2].x)
+    assert all(batch.masks == masks for batch in (*rounds, other))
 
 
 def test_accuracies_are_of_the_mean_of_all_and_of_each_half() -> None:

@@ -201,18 +201,14 @@ def test_lesions_in_double_precision_compare_fedavg_with_pbpfl(few_samples, monk
     assert "double precision, ham10000, 5 epochs, k = 1" in pbpfl_table2.TABLE.pieces
 
 
+def run_of(*curve: Point) -> Run:
+    """A run of which its curve alone matters."""
+    return Run({}, curve=curve, rounds=(), bytes_up=0, bytes_down=0, seconds=0, peak_bytes=0, diverged_at=None)
+
+
 def test_curves_are_compared_at_every_evaluation():
     def run(*losses: float) -> Run:
-        return Run(
-            {},
-            curve=tuple(Point(t, accuracy=0.0, loss=loss) for t, loss in enumerate(losses)),
-            rounds=(),
-            bytes_up=0,
-            bytes_down=0,
-            seconds=0,
-            peak_bytes=0,
-            diverged_at=None,
-        )
+        return run_of(*(Point(t, accuracy=0.0, loss=loss) for t, loss in enumerate(losses)))
 
     assert pbpfl.apart(run(3.0, 1.0, 1.0), run(3.5, 3.0, 1.0), lambda p: p.loss) == 2.0
     assert pbpfl.digits_lost(run(1.0)) is None
@@ -244,16 +240,7 @@ def test_table_2_in_small(few_samples, skip):
 
 
 def test_papers_numbers_of_table_2_stand_at_five_clients_and_depth_20_only(monkeypatch):
-    run = Run(
-        {},
-        curve=(Point(1, accuracy=0.5, loss=0.5),),
-        rounds=(),
-        bytes_up=0,
-        bytes_down=0,
-        seconds=0,
-        peak_bytes=0,
-        diverged_at=None,
-    )
+    run = run_of(Point(1, accuracy=0.5, loss=0.5))
     monkeypatch.setattr(pbpfl, "train", lambda *federation: run)
     for k, depth, paper in ((5, 20, pbpfl_table2.PAPER), (1, 20, {}), (5, 32, {})):
         federation = pbpfl_table2.Federation(k, epochs=1, data="digits", batch=128, rate=1e-3, depth=depth)
