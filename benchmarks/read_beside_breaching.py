@@ -47,6 +47,7 @@ from fedarena.contracts.defense import State
 from fedarena.contracts.view import Population
 from fedarena.core.options import NoOptions
 from fedarena.core.rng import Rng
+from fedarena.core.text import numbers
 from fedarena.core.threat import NotApplicable
 from fedarena.core.torchvision_import import declare_operators
 from fedarena.datasets import load
@@ -212,8 +213,10 @@ def cases() -> dict[str, list[Case]]:
     }
 
 
-def read_by_breaching(case: Case, model: nn.Module, gradient: list[Tensor], x: Tensor) -> Tensor:
-    """What breaching guesses; raises what it raises."""
+def read_by_breaching(
+    case: Case, model: nn.Module, gradient: list[Tensor], x: Tensor, seed: int
+) -> Callable[[], Tensor]:
+    """breaching's attack, ready to start; it raises what breaching raises."""
     task = {"shape": list(x.shape[1:2] if case.text else x.shape[1:]), "task": "classification"}
     task |= {"modality": "text" if case.text else "vision", "classes": model(x).shape[1]}
     metadata = import_module("omegaconf").OmegaConf.create(task)
@@ -225,20 +228,53 @@ def read_by_breaching(case: Case, model: nn.Module, gradient: list[Tensor], x: T
     setup = {"device": torch.device("cpu"), "dtype": torch.float}
     with redirect_stdout(io.StringIO()):
         attacker = breaching("attacks").prepare_attack(model, nn.CrossEntropyLoss(), configured(case.theirs), setup)
-        answer, _ = attacker.reconstruct([payload], [shared], {"ImprintBlock": secrets} if case.block else {})
-    found: Tensor = answer["data"].detach()
-    return nn.functional.one_hot(found, x.shape[-1]).float() if case.text else found
+
+    def read() -> Tensor:
+        with redirect_stdout(io.StringIO()):
+            answer, _ = attacker.reconstruct([payload], [shared], {"ImprintBlock": secrets} if case.block else {})
+        found: Tensor = answer["data"].detach()
+        return nn.functional.one_hot(found, x.shape[-1]).float() if case.text else found
+
+    return read
 
 
-def read_by_ours(case: Case, model: nn.Module, gradient: list[Tensor], x: Tensor, seed: int) -> Tensor:
-    """What our attack guesses from the view of a server. Raises ValueError where it does not apply."""
+def read_by_ours(case: Case, model: nn.Module, gradient: list[Tensor], x: Tensor, seed: int) -> Callable[[], Tensor]:
+    """Our attack on the view of a server, ready to start. It raises ValueError where it does not apply."""
     shape = {"input_shape": tuple(x.shape[1:]), "n_classes": model(x).shape[1]}
     view = view_of(model, gradient, images=len(x), **shape)
-    answer: Any = compose.make_inference(compose.parse_attack(case.ours))(view, Rng(seed))
-    if isinstance(answer, NotApplicable):
-        raise ValueError(answer.reason)
-    found: Tensor = answer[0].images
-    return found
+    attack = compose.make_inference(compose.parse_attack(case.ours))
+
+    def read() -> Tensor:
+        answer: Any = attack.run(view, Rng(seed), lambda share, text: None)
+        if isinstance(answer, NotApplicable):
+            raise ValueError(answer.reason)
+        found: Tensor = answer[0].images
+        return found
+
+    return read
+
+
+@dataclass
+class Readings:
+    """What a tool read off the gradients of a case.
+
+    Attributes:
+        found: of each gradient the quality of each sample, as in `quality`. seconds: CPU seconds of each.
+        failure: why it read nothing.
+    """
+
+    found: list[Tensor]
+    seconds: list[float]
+    failure: str = ""
+
+    def cells(self, text: bool) -> tuple[str, str, str, str]:
+        """Mean, worst, share that is exact, and CPU seconds for a batch."""
+        if self.failure:
+            return self.failure, "", "", ""
+        all_ = torch.cat(self.found)
+        exact = (all_ >= (1.0 if text else EXACT)).double().mean()
+        mean, worst = (f"{v:.0%}" if text else f"{v:.1f}" for v in (float(all_.mean()), float(all_.min())))
+        return mean, worst, f"{exact:.0%}", f"{median(self.seconds):.3f}"
 
 
 def quality(case: Case, guess: Tensor, x: Tensor) -> Tensor:
@@ -249,42 +285,51 @@ def quality(case: Case, guess: Tensor, x: Tensor) -> Tensor:
     return psnr(valid(guess)[assign(guess, x)], x.double())
 
 
-def cells(case: Case, seeds: int) -> Iterator[str]:
-    """Of breaching and then of ours: mean, worst, share that is exact, and CPU seconds for a batch."""
-    reads: dict[str, Callable[..., Tensor]] = {
-        "theirs": lambda *given: read_by_breaching(case, *given[:-1]),
-        "ours": lambda *given: read_by_ours(case, *given),
-    }
-    configured(case.theirs)  # not counted
-    for read in reads.values():
-        found, seconds, failure = [], [], ""
-        for seed in range(seeds):
-            with global_seed(Rng(seed)), sdpa_kernel(SDPBackend.MATH):  # fused attention has no second derivative
-                model, x, y = case.made(seed)
-                model.eval()
-                gradient = list(torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters())))
+def readings(case: Case, seeds: int, tool: Callable[..., Callable[[], Tensor]]) -> Readings:
+    """What a tool reads. Its preparations and the judging are not timed."""
+    made = Readings([], [])
+    configured(case.theirs)
+    for seed in range(seeds):
+        with global_seed(Rng(seed)), sdpa_kernel(SDPBackend.MATH):  # fused attention has no second derivative
+            model, x, y = case.made(seed)
+            model.eval()
+            gradient = list(torch.autograd.grad(cross_entropy(model(x), y), list(model.parameters())))
+            try:
+                read = tool(case, model, gradient, x, seed)
                 began = time.process_time()
-                try:
-                    guess = read(model, gradient, x, seed)
-                except Exception as error:  # the other library's code may fail in any way
-                    failure = f"{type(error).__name__}: {str(error).splitlines()[0]}" if str(error) else repr(error)
-                    break
-                seconds.append(time.process_time() - began)
-                found.append(quality(case, guess, x))
-        if failure:
-            yield from (failure, "", "", "")
-            continue
-        all_ = torch.cat(found)
-        shown = (lambda v: f"{v:.0%}") if case.text else (lambda v: f"{v:.1f}")
-        exact = (all_ >= (1.0 if case.text else EXACT)).double().mean()
-        yield from (shown(float(all_.mean())), shown(float(all_.min())), f"{exact:.0%}", f"{median(seconds):.3f}")
+                guess = read()
+            except Exception as error:  # the other library's code may fail in any way
+                made.failure = f"{type(error).__name__}: {str(error).splitlines()[0]}" if str(error) else repr(error)
+                return made
+            made.seconds.append(time.process_time() - began)
+            made.found.append(quality(case, guess, x))
+    return made
+
+
+def ahead(case: Case, theirs: Readings, ours: Readings) -> str:
+    """By how much ours is better, the mean over gradients with its 95 % interval (Student's t over the pairs)."""
+    if theirs.failure or ours.failure:
+        return ""
+    pairs = zip(ours.found, theirs.found, strict=True)
+    difference = numbers.mean([float((mine - other).mean()) for mine, other in pairs])
+    scale, digits = (100, 0) if case.text else (1, 1)
+    half = "?" if difference.half is None else f"{scale * difference.half:.{digits}f}"
+    return f"{scale * difference.value:+.{digits}f} ± {half}"
+
+
+def cells(case: Case, seeds: int) -> Iterator[str]:
+    """Of breaching and then of ours what `Readings.cells` says, and the difference."""
+    theirs, ours = (readings(case, seeds, tool) for tool in (read_by_breaching, read_by_ours))
+    yield from theirs.cells(case.text)
+    yield from ours.cells(case.text)
+    yield ahead(case, theirs, ours)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     known = cases()
     parser.add_argument("--only", default=",".join(known), help="attacks, separated by commas")
-    parser.add_argument("--seeds", type=int, default=4, help="gradients of each row")
+    parser.add_argument("--seeds", type=int, default=8, help="gradients of each row")
     given = parser.parse_args()
     if odd := set(given.only.split(",")) - known.keys():
         parser.error(f"--only: {', '.join(sorted(odd))}, allowed: {', '.join(known)}")
@@ -292,8 +337,9 @@ def main() -> None:
         parser.error(f"--seeds is {given.seeds}, allowed: 1 or more")
     torch.set_num_threads(1)
     print(", ".join(f"{k} {v}" for k, v in machine().items()) + f"; {given.seeds} seeds\n")
-    print("| attack | gradient of | breaching: mean | worst | exact | CPU s | FedArena: mean | worst | exact | CPU s |")
-    print("|" + "---|" * 10, flush=True)
+    measured = "mean | worst | exact | CPU s"
+    print(f"| attack | gradient of | breaching: {measured} | FedArena: {measured} | ahead |")
+    print("|" + "---|" * 11, flush=True)
     for case in (case for name in given.only.split(",") for case in known[name]):
         print("| " + " | ".join((case.attack, case.of, *cells(case, given.seeds))) + " |", flush=True)
 

@@ -21,6 +21,7 @@ these is grey. If no observation can be read, the attack does not apply.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,7 +29,15 @@ import torch
 from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.analytic import Options
-from fedarena.attacks.reconstruction.helpers.first_layer import Affine, affine, apart, first_layer, strongest
+from fedarena.attacks.reconstruction.helpers.first_layer import (
+    Affine,
+    FirstLayer,
+    affine,
+    apart,
+    first_layer,
+    likely,
+    strongest,
+)
 from fedarena.attacks.reconstruction.helpers.image_distribution import ImageDistribution, prior_of
 from fedarena.attacks.reconstruction.helpers.read_each import matched_labels, read_each
 from fedarena.contracts.inference import Guess, Inference, Progress, Reconstruction, Watch
@@ -42,6 +51,8 @@ from fedarena.problem.schedule import Schedule
 OUTSIDE = 10
 """Weight of leaving [0, 1] against the distance from other samples. On gradients of dense layers and on crafted ones, 1
 finds fewer samples and 30 as many; in a linear model 30 finds fewer."""
+PROBES = 16
+"""Rows of which samples are tried, where a random one leaves no trace."""
 TINY = 1e-12
 """Squared length up to which nothing is left of a sample."""
 
@@ -116,9 +127,7 @@ class Analytic(Inference):
         layer = first_layer(seen.target)
         if isinstance(layer, str):
             return layer
-        probe = torch.rand(torch.Size(view.input_shape).numel(), generator=rng.child("probe").torch())
-        like = seen.target[layer.weight]
-        of = affine(view, seen, layer, probe.to(like))
+        of = affine(view, seen, layer, _probes(view, seen, layer, rng))
         if isinstance(of, str):
             return of
         _, kept = without_gaps(seen.simulate)
@@ -131,6 +140,14 @@ class Analytic(Inference):
     def batch(self, readable: Readable, rows: Tensor, rng: Rng) -> Reconstruction:
         """The guess from rows [units, s + 1] of several samples."""
         return readable.guess(*apart(rows, readable.seen.images))
+
+
+def _probes(view: View, seen: Observation, layer: FirstLayer, rng: Rng) -> Iterator[Tensor]:
+    """Samples [d] to play: a random one, and those that the layer shows, if it shows samples themselves."""
+    like, d = seen.target[layer.weight], torch.Size(view.input_shape).numel()
+    yield torch.rand(d, generator=rng.child("probe").torch()).to(like)
+    if like.shape[1] == d:
+        yield from (x.to(like) for x in likely(layer.rows(seen.target), PROBES))
 
 
 def outside(x: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ inputs. A party that can play the protocol finds A and c by playing it on single
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -33,6 +34,12 @@ PLAYS = 64
 
 ALIKE = 1e-8
 """1 − cosine up to which two rows count as multiples of the same vector."""
+
+POWERS = 16
+"""Steps of power iteration, at most; a decomposition costs as much as some hundred."""
+
+SETTLED = 1e-12
+"""Change of a unit vector up to which power iteration has settled."""
 
 EQUAL = 1e-4
 """Relative difference up to which multiples of the same vector count as equal."""
@@ -107,11 +114,33 @@ def strongest(rows: Tensor) -> tuple[Tensor, float]:
     value, scaled so that the bias's entry is 1. The variance is the noise's, by what the other singular values hold,
     over Σ_i δ_i².
     """
-    _, sizes, right = torch.linalg.svd(rows, full_matrices=False)
+    direction, size, rest = _dominant(rows) or _decomposed(rows)
     units, columns = rows.shape
-    noise = float(sizes[1:].square().sum()) / max(1, (units - 1) * (columns - 1))
-    vector, strength = right[0], float(sizes[0] * right[0, -1]) ** 2
-    return vector[:-1] / vector[-1], noise / max(strength, torch.finfo(torch.float64).tiny)
+    noise = rest / max(1, (units - 1) * (columns - 1))
+    strength = (size * float(direction[-1])) ** 2
+    return direction[:-1] / direction[-1], noise / max(strength, torch.finfo(torch.float64).tiny)
+
+
+def _decomposed(rows: Tensor) -> tuple[Tensor, float, float]:
+    """The right singular vector of the largest singular value, this value, and the sum of the squares of the others."""
+    _, sizes, right = torch.linalg.svd(rows, full_matrices=False)
+    return right[0], float(sizes[0]), float(sizes[1:].square().sum())
+
+
+def _dominant(rows: Tensor) -> tuple[Tensor, float, float] | None:
+    """`_decomposed` by power iteration, v ← RᵀRv/‖RᵀRv‖, which takes few steps where little noise is on the rows.
+
+    None where it does not settle, or where another singular value may be larger: the squares of all others add up to
+    ‖R − R v vᵀ‖², and none is larger if that is less than ‖R v‖².
+    """
+    v = F.normalize(rows[rows.square().sum(1).argmax()], dim=0)
+    for _ in range(POWERS):
+        before, v = v, F.normalize((rows @ v) @ rows, dim=0)
+        if float((v - before).norm()) <= SETTLED:
+            along = rows @ v
+            size, rest = float(along.norm()), float((rows - torch.outer(along, v)).square().sum())
+            return (v, size, rest) if rest < size**2 else None
+    return None
 
 
 def play(view: View, seen: Observation, layer: FirstLayer, x: Tensor) -> Tensor:
@@ -122,16 +151,28 @@ def play(view: View, seen: Observation, layer: FirstLayer, x: Tensor) -> Tensor:
     return layer.rows(without_gaps(seen.simulate)[0](images, label.expand(seen.images, *label.shape)))
 
 
-def affine(view: View, seen: Observation, layer: FirstLayer, probe: Tensor) -> Affine | str:
+def likely(rows: Tensor, n: int) -> Iterator[Tensor]:
+    """What the n rows [units, d + 1] with the largest biases would show of samples [d], if A were the identity.
+
+    For some unit of a layer with large thresholds no random sample may be above them. These were, if they are samples.
+    """
+    for row in rows[rows[:, -1].abs().argsort(descending=True)[:n]]:
+        yield (row[:-1] / row[-1]).nan_to_num(0.5).clamp(0, 1)
+
+
+def affine(view: View, seen: Observation, layer: FirstLayer, probes: Iterable[Tensor]) -> Affine | str:
     """A and c by playing the protocol, or why there are none.
 
     Args:
-        probe: any sample [d], with which the result is checked.
+        probes: samples [d]; with the first that leaves a trace the result is checked.
     """
-    rows = play(view, seen, layer, probe)
-    seen_of_probe, probe = ratio(rows), probe.double()
-    if not bool(torch.isfinite(seen_of_probe).all()):
-        return "a sample played through the protocol leaves no trace in the first layer's bias"
+    for probe in probes:
+        rows = play(view, seen, layer, probe)
+        seen_of_probe, probe = ratio(rows), probe.double()
+        if bool(torch.isfinite(seen_of_probe).all()):
+            break
+    else:
+        return "no sample played through the protocol leaves a trace in the first layer's bias"
     fitted = rows[:, -1:] * torch.cat([seen_of_probe, seen_of_probe.new_ones(1)])
     if _off(fitted, rows) > EXACT:
         if isinstance(seen.simulate, PlainGradient):

@@ -102,7 +102,7 @@ def test_the_map_behind_a_sketch_is_its_transpose() -> None:
     (seen,), (x, _) = view.observations, truths[0]
     layer = first_layer(seen.target)
     assert not isinstance(layer, str)
-    of = affine(view, seen, layer, torch.rand(64, generator=Rng(1).torch()))
+    of = affine(view, seen, layer, [torch.rand(64, generator=Rng(1).torch())])
     assert isinstance(of, Affine)
     assert isinstance(seen.simulate, ThroughProtocol)
     assert isinstance(seen.simulate.defense, DBCL)
@@ -133,6 +133,28 @@ def test_a_network_that_shifts_its_inputs_is_undone() -> None:
     assert torch.allclose(attack(view)[0].images, x, atol=1e-3)
 
 
+@dataclass(frozen=True)
+class Gated:
+    """A layer whose units are above their thresholds for images below a grey value only."""
+
+    delta: Tensor
+    below: float
+
+    def __call__(self, x: Tensor, y: Tensor) -> Tensors:
+        z = x.flatten(1).mean(0)
+        delta = torch.where(z.mean() < self.below, self.delta, 0.0)
+        return {"fc1.weight": delta[:, None] * z, "fc1.bias": delta}
+
+
+def test_a_layer_where_no_random_image_leaves_a_trace_is_read() -> None:
+    simulate = Gated(torch.randn(7, generator=Rng(0).torch()), 0.4)
+    x = digits()[0][:1]
+    assert 0 < float(x.mean()) < simulate.below
+    o = Observation(0, clients=(0,), images=1, target=simulate(x, torch.zeros(1, 10)), simulate=simulate)
+    view = View(Threat("server", "adaptive"), reading="toy", input_shape=(1, 8, 8), n_classes=10, observations=(o,))
+    assert torch.allclose(attack(view)[0].images, x, atol=1e-6)
+
+
 def test_all_rows_together_withstand_noise_better_than_the_strongest() -> None:
     g, (x, _) = Rng(0).torch(), digits()
     delta = torch.randn(50, generator=g).double()
@@ -144,6 +166,25 @@ def test_all_rows_together_withstand_noise_better_than_the_strongest() -> None:
     assert errors[0] < 0.3 * errors[1]
     assert variance == pytest.approx(0.05**2 / float(delta.square().sum()), rel=0.3)
     assert strongest(clean)[1] < 1e-20
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 0.05, 10.0])
+@pytest.mark.parametrize("units", [1, 2, 50])
+def test_the_strongest_direction_is_that_of_a_decomposition(noise: float, units: int) -> None:
+    g = Rng(0).torch()
+    rows = torch.randn(units, 1, generator=g).double() * torch.cat([torch.rand(64, generator=g), torch.ones(1)])
+    rows = rows + noise * torch.randn(rows.shape, generator=g).double()
+    _, sizes, right = torch.linalg.svd(rows, full_matrices=False)
+    found, variance = strongest(rows)
+    assert torch.allclose(found, right[0, :-1] / right[0, -1], rtol=1e-8, atol=1e-8)
+    spread = float(sizes[1:].square().sum()) / max(1, 64 * (units - 1))
+    assert variance == pytest.approx(spread / float(sizes[0] * right[0, -1]) ** 2, rel=1e-6, abs=1e-20)
+
+
+def test_the_longest_row_need_not_lie_along_the_strongest_direction() -> None:
+    rows = torch.tensor([[3.0, 0, 0.1], [0, 2, 1], [0, 2, 1], [0, 2, 1]]).double()
+    rows[0, 1:] = 0  # its direction is orthogonal to that of the others, and so power iteration stays there
+    assert torch.allclose(strongest(rows)[0], torch.tensor([0.0, 2.0]).double())
 
 
 def test_rows_that_agree_are_told_from_mixtures() -> None:
