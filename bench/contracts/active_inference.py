@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, final
 
 from fedarena.contracts.defense import Defense, State
@@ -29,7 +29,7 @@ class Message:
 
     Attributes:
         params: the model at which the client then works, by the plain model's names. The server alone needs it.
-        down: the broadcast, in the protocol's format: the names, shapes and types of an honest one.
+        down: the broadcast, as a client takes it: as a rule with the names, shapes and types of an honest one.
         secret: what the server drew for it and keeps, as in `fedarena.contracts.defense.Broadcast`.
     """
 
@@ -67,8 +67,8 @@ class Opportunity:
         return self.participants if self.summed else (self.victim,)
 
     def message(self, params: Tensors, rng: Rng) -> Message:
-        """What an honest server would send if it had this model."""
-        sent = self.protocol.broadcast(replace(self.state, params=params), rng)
+        """What makes clients work at this model (`fedarena.contracts.defense.Defense.chosen_broadcast`)."""
+        sent = self.protocol.chosen_broadcast(self.state, params, rng)
         return Message(params, sent.down, sent.secret)
 
 

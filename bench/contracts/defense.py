@@ -229,6 +229,17 @@ class Defense(Observable):
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
         """What the server sends. The bytes of these tensors are the cost of the down link."""
 
+    def chosen_broadcast(self, state: State, params: Tensors, rng: Rng) -> Broadcast:
+        """What a malicious server sends so that clients work at a model of its choice; by default as an honest one."""
+        return self.broadcast(replace(state, params=params), rng)
+
+    def takes(self, down: Tensors, honest: Tensors) -> bool:
+        """Whether a client takes a broadcast in a round in which an honest server sends `honest`.
+
+        By default it does where names, shapes and types are the same.
+        """
+        return _format(down) == _format(honest)
+
     @abstractmethod
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """The aggregate, as the direction that the server steps against: W ← W − step·direction.
@@ -432,3 +443,7 @@ class Defense(Observable):
             verdicts: `State.verdict` after each round, together with its `diagnostics`.
         """
         return ()
+
+
+def _format(down: Tensors) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    return {name: (tuple(t.shape), t.dtype) for name, t in down.items()}

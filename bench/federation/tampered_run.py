@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import torch
 from torch import Tensor
 
 from fedarena.contracts.active_inference import ActiveInference, Bait, Opportunity
@@ -216,7 +215,7 @@ def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> Tampere
     bait = attack.bait(opportunity, Rng(Rng(root).child("malicious server", r.index).integer()))
     if isinstance(bait, NotApplicable):
         return bait
-    _check(bait, r, opportunity.summed)
+    _check(bait, r, opportunity)
     ups = _answers(finished, bait, r)
     answered = replace(r, ups=ups)
     shaped = _summed(finished, bait, answered) if opportunity.summed else answered
@@ -236,28 +235,24 @@ def _by_message(r: Round, bait: Bait) -> tuple[Round, ...]:
     return tuple(rounds)
 
 
-def _check(bait: Bait, r: Round, summed: bool) -> None:
-    """Raise ValueError unless each participant gets a message in the protocol's format."""
+def _check(bait: Bait, r: Round, opportunity: Opportunity) -> None:
+    """Raise ValueError unless each participant gets a message that the protocol's clients take."""
     if set(bait.messages) != set(r.participants):
         raise ValueError(f"the attack sends messages to {sorted(bait.messages)}, allowed: {sorted(r.participants)}")
     if not bait.targets or not set(bait.targets) <= set(r.participants):
         raise ValueError(f"the attack is after clients {bait.targets}, allowed: some of {sorted(r.participants)}")
-    if len({id(bait.messages[client]) for client in bait.targets}) > 1 and not summed:
+    if len({id(bait.messages[client]) for client in bait.targets}) > 1 and not opportunity.summed:
         raise ValueError(
             "the attack sends the clients whose samples it reads different messages, allowed: the same, unless uploads "
             "are summed securely"
         )
-    honest = _format(r.down)
     for message in bait.different:
-        if _format(message.down) != honest or not finite(message.down):
+        if not opportunity.protocol.takes(message.down, r.down) or not finite(message.down):
+            honest = {name: (tuple(t.shape), t.dtype) for name, t in r.down.items()}
             raise ValueError(
-                "the attack sends a message that is not in the protocol's format, allowed: finite tensors of the "
-                f"names, shapes and types {honest}"
+                "the attack sends a message that is not in the protocol's format, allowed: finite tensors, in this "
+                f"round by an honest server of the names, shapes and types {honest}"
             )
-
-
-def _format(down: Tensors) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-    return {name: (tuple(t.shape), t.dtype) for name, t in down.items()}
 
 
 def _answers(finished: FinishedRun, bait: Bait, r: Round) -> Tensors:

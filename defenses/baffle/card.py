@@ -87,7 +87,8 @@ CARD = Card(
             "malicious server chooses",
             "the model and the 4 bytes of the seed. Directions are expanded from it, so that it can search for them "
             "but not set them. It has no use for that: an upload is K directional derivatives at any model, and at one "
-            "that measures K features of a sample they are these features (chosen-features).",
+            "that measures K features of a sample they are these features (chosen-features). With downlink=scalars it "
+            "sends W as after a failed round.",
         ),
         (
             "client knows",

@@ -94,6 +94,16 @@ class Baffle(Defense, SharedDirections):
             return Broadcast({**seed, DIFFERENCES: state.extra[DIFFERENCES]})
         return Broadcast({**seed, **state.params})
 
+    def chosen_broadcast(self, state: State, params: Tensors, rng: Rng) -> Broadcast:
+        """As inherited; with downlink=scalars W is sent, as after a failed round."""
+        return self.broadcast(replace(self.skipped(state), params=params), rng)
+
+    def takes(self, down: Tensors, honest: Tensors) -> bool:
+        """As inherited; with downlink=scalars also W in the place of the aggregated differences."""
+        if self.options.downlink == "scalars" and DIFFERENCES not in down:
+            honest = {SEED: honest[SEED], **self.wire.like}
+        return super().takes(down, honest)
+
     def draw(self, rng: Rng) -> Tensors:
         """A client's own seed, and how many differences it evaluates, if the options let the client choose them."""
         o, drawn = self.options, {}

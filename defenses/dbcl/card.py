@@ -54,7 +54,8 @@ CARD = Card(
         (
             "size of the sketch",
             "The paper lets the server set s below d_in and vary it, and a client reads it off W·S. So a malicious "
-            "server may set it near d_in, where nearly nothing is hidden: try ratio=0.98. Here s stays the options'.",
+            "server may set it near d_in, where nearly nothing is hidden: try ratio=0.98. Here s is the largest that "
+            "the options allow.",
         ),
         ("client knows", "S and W·S in its rounds, its own data"),
         ("hides W", "one sketch does, several in turn do not: run model-extraction in its adaptive form"),

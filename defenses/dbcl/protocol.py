@@ -16,7 +16,7 @@ and never touches W. Dense networks train in the faster form with X S (see `feda
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -63,21 +63,43 @@ class DBCL(Defense):
 
     def broadcast(self, state: State, rng: Rng) -> Broadcast:
         """ψ, and W̃ = W S of every hidden layer."""
+
+        def drawn(layer: int, d: int) -> int:
+            low, high = self._sketch_sizes(d)
+            return low + rng.child("size", layer).integer(32) % (high - low + 1)
+
+        return self._sketched(state.params, drawn, rng)
+
+    def chosen_broadcast(self, state: State, params: Tensors, rng: Rng) -> Broadcast:
+        """The same, with the largest sketches that the options allow, which hide least."""
+        return self._sketched(params, lambda layer, d: self._sketch_sizes(d)[1], rng)
+
+    def takes(self, down: Tensors, honest: Tensors) -> bool:
+        """As inherited, but for the size of sketches: a client reads it off W̃, and the options say what it may be."""
+        sketched = self.wire.shapes.keys() & down.keys()
+
+        def without_size(tensors: Tensors) -> Tensors:
+            return {name: t[:, 0] if name in sketched and t.dim() == 2 else t for name, t in tensors.items()}
+
+        if not super().takes(without_size(down), without_size(honest)):
+            return False
+        allowed = {name: self._sketch_sizes(self.wire.shapes[name][1:].numel()) for name in sketched}
+        return all(low <= down[name].shape[-1] <= high for name, (low, high) in allowed.items())
+
+    def _sketched(self, params: Tensors, size: Callable[[int, int], int], rng: Rng) -> Broadcast:
         seed = rng.child("seed").integer(31)
         down: Tensors = {SEED: torch.tensor([seed], dtype=torch.int32)}
-        for layer, (name, w) in enumerate(state.params.items()):
+        for layer, (name, w) in enumerate(params.items()):
             if name in self.wire.shapes:
                 flat = w.flatten(1)
-                size = self._sketch_size(flat.shape[1], rng.child("size", layer))
-                w = self.wire.sketch(seed, layer, name, size).to(w.device).apply(flat)
+                w = self.wire.sketch(seed, layer, name, size(layer, flat.shape[1])).to(w.device).apply(flat)
             down[name] = w
         return Broadcast(down)
 
-    def _sketch_size(self, d: int, rng: Rng) -> int:
-        """s = ratio·d_in, or drawn uniformly from [ratio·d_in, (ratio + vary)·d_in] each round."""
+    def _sketch_sizes(self, d: int) -> tuple[int, int]:
+        """The least and the largest s, ratio·d_in and (ratio + vary)·d_in, between which it is drawn each round."""
         low = max(1, round(self.options.ratio * d))
-        high = max(low, min(d, round((self.options.ratio + self.options.vary) * d)))
-        return low + rng.integer(32) % (high - low + 1)
+        return low, max(low, min(d, round((self.options.ratio + self.options.vary) * d)))
 
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """∂L/∂W = mean(Γ) Sᵀ (Eq. 2)."""

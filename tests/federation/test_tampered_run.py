@@ -57,6 +57,7 @@ def finished(
     model: str = "mlp",
     clients: int = 3,
     partition: str = "iid",
+    options: dict[str, str] | None = None,
     **schedule: Any,
 ) -> FinishedRun:
     """Four rounds that were written down."""
@@ -70,7 +71,7 @@ def finished(
         schedule=training,
         model_options=registry.find("model", model).parse({}),
     )
-    spec = GroupSpec(problem, defense=compose.parse_defense(defense), attack=None, threats=(), seed=0)
+    spec = GroupSpec(problem, defense=compose.parse_defense(defense, options or {}), attack=None, threats=(), seed=0)
     built = build(problem, 0, None, "cpu", compose.auxiliary(spec.defense))
     protocol = compose.make_defense(spec.defense, built.task)
     return FinishedRun(spec, built, protocol, rounds.run(protocol, built, Rng(0).child("federation"), watch=range(4)))
@@ -143,6 +144,42 @@ def test_an_honest_message_is_the_protocol_s_own() -> None:
     for t, tampered in shaped(run, honest).tampered.items():
         r = next(r for r in run.run.rounds if r.index == t)
         assert all(torch.equal(tampered.round.down[name], sent) for name, sent in r.down.items())
+
+
+def ones(o: Opportunity) -> Bait:
+    return Bait.for_all(o.message({name: torch.full_like(p, 0.01) for name, p in o.state.params.items()}, Rng(1)), o)
+
+
+def test_a_server_of_baffle_can_send_a_model_where_differences_are_due() -> None:
+    """With downlink=scalars, as after a failed round: clients then work at that model, as if it were always sent."""
+    small = {"directions": "20"}
+    run = finished("baffle", options={**small, "downlink": "scalars"})
+    due = run.run.rounds[1].down
+    assert "fc1.weight" not in due
+    tampered, usual = (shaped(r, ones).tampered[1].round for r in (run, finished("baffle", options=small)))
+    assert all(torch.equal(tampered.ups[name], up) for name, up in usual.ups.items())
+    assert torch.equal(tampered.down["fc1.weight"], torch.full_like(tampered.down["fc1.weight"], 0.01))
+
+
+def test_a_server_of_dbcl_sends_the_largest_sketches_that_are_allowed() -> None:
+    run = finished("dbcl", options={"ratio": "0.5", "vary": "0.25"})
+    sizes = {r.down["fc1.weight"].shape[1] for r in run.run.rounds}
+    assert len(sizes) > 1
+    assert max(sizes) <= 48
+    tampered = shaped(run, ones, (0, 1, 2, 3))
+    assert {r.round.down["fc1.weight"].shape[1] for r in tampered.tampered.values()} == {48}
+    readings = tampered.readings(SERVER, cut(run.run.rounds, SERVER), (0, 1, 2, 3))
+    assert not isinstance(readings, NotApplicable)
+
+
+def test_a_sketch_beyond_what_the_options_allow_is_refused() -> None:
+    def wider(o: Opportunity) -> Bait:
+        message = o.message(o.state.params, Rng(0))
+        wide = torch.zeros(200, 49)
+        return Bait.for_all(replace(message, down={**message.down, "fc1.weight": wide}), o)
+
+    with pytest.raises(ValueError, match="not in the protocol's format"):
+        tampered_run(finished("dbcl", options={"ratio": "0.5", "vary": "0.25"}), Attack(wider), (1,))
 
 
 def zeros(o: Opportunity) -> Message:
