@@ -18,7 +18,7 @@ from fedarena.core.errors import UserError
 from fedarena.core.text.numbers import plural
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.table import Table
-from fedarena.reproduce.tables import TABLES, table_of
+from fedarena.reproduce.tables import TABLES, named, table_of
 
 if TYPE_CHECKING:
     from fedarena.reproduce.page.parts import MeasuredPart, PartKey
@@ -51,7 +51,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--only",
         metavar="TEXT",
-        help='only the parts whose name begins with TEXT (such as usps; with --all, such as "two-stage/table4: usps")',
+        help="only the part of the name TEXT, or else those whose names begin so (such as usps; with --all, such as "
+        '"two-stage/table4: usps")',
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what is there already")
     parser.add_argument(
@@ -160,7 +161,7 @@ def _read_order(args: argparse.Namespace) -> _Order:
     if args.device != "cpu" and table.cpu_only:
         raise UserError(f"option 'device' is {args.device}, allowed for {args.table}: cpu: {table.cpu_only}")
     jobs = usual_jobs(args.device) if args.jobs is None else read_jobs(args.jobs)
-    pieces = [piece for piece in table.pieces if piece.startswith(args.only or "")]
+    pieces = named(table.pieces, args.only or "")
     if not pieces:
         raise UserError(
             f"option 'only' is '{args.only}', allowed: how one of these begins: {_beginnings(table.pieces)}"

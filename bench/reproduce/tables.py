@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 
 from fedarena.reproduce.table import Table
@@ -66,6 +67,12 @@ TABLES = {
     "two-stage/table17": "fedarena.reproduce.two_stage.table17",
 }
 """Name → module."""
+
+
+def named(names: Iterable[str], only: str) -> list[str]:
+    """Those of these names that begin so; where one is just so, it alone, since others may begin with it."""
+    those = [name for name in names if name.startswith(only)]
+    return [only] if only in those else those
 
 
 def table_of(name: str) -> Table:

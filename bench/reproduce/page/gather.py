@@ -13,7 +13,7 @@ from fedarena.reproduce.page.shared import elsewhere
 from fedarena.reproduce.page.verdict import APART, Verdict, difference, ours_of, standard_error, tolerance, verdict
 from fedarena.reproduce.published import Cause, Published
 from fedarena.reproduce.table import Row
-from fedarena.reproduce.tables import TABLES, table_of
+from fedarena.reproduce.tables import TABLES, named, table_of
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def gather(
         out: the folder with the parts.
         report: the folder with the page.
         seeds: the seeds that count. None: all that are there; a piece without any part lacks seed 0.
-        only: the beginning of the names "table: piece" that are gathered.
+        only: how the names "table: piece" begin that are gathered, or one of them as a whole.
         failed: part → reason, for parts whose measurement failed.
     """
     before, complaints = published(report)
@@ -184,7 +184,8 @@ def gather(
     used: dict[PartKey, MeasuredPart] = {}  # several tables may use one part
     missing: list[PartKey] = []
     for table in TABLES:
-        numbers = [p for p in table_of(table).published if f"{table}: {p.piece}".startswith(only)]
+        names = named((f"{table}: {p.piece}" for p in table_of(table).published), only)
+        numbers = [p for p in table_of(table).published if f"{table}: {p.piece}" in names]
         if not numbers:
             continue
         complaints += available.complaints[table]

@@ -51,7 +51,7 @@ def _sheet(tables: Sequence[str], gathered: Gathered) -> str:
         f"# {_heading(paper)}",
         f"Each line sets a number of the paper beside ours; [the front page]({FRONT}) says how verdicts come about. A "
         "line is measured again by the command over its table, with the line's seeds as SEEDS, and what stands before "
-        "its first semicolon as SETTING. It measures whatever else of the table has a name that begins so, too.",
+        "its first semicolon as SETTING. Where that is no whole name of a run, it measures all whose names begin so.",
         markdown(["lines", *shown], rows),
     ]
     for table in tables:
