@@ -16,6 +16,7 @@ from fedarena.federation.adversary import Adversary, knowledge_of, why_not
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.integrity import by_round, means_over_rounds, shares
 from fedarena.federation.nodes import node_metrics
+from fedarena.federation.one_round import Draw
 from fedarena.federation.replay import Replays
 from fedarena.federation.spec import GroupSpec
 from fedarena.federation.triggered_inputs import TriggeredInputs, success_rate, why_not_judged
@@ -30,12 +31,18 @@ from fedarena.records.schema import Record, Status, Tuned
 
 
 def poisoned_record(
-    spec: GroupSpec, problem: Problem, defense: Defense, replays: Replays, progress: Progress
+    spec: GroupSpec,
+    problem: Problem,
+    defense: Defense,
+    replays: Replays,
+    progress: Progress,
+    draw: Draw = lambda t, client: None,
 ) -> Record:
     """Train and judge one run. If the attack cannot start or breaks, the record says so.
 
     Args:
         replays: remembers some calls of the defense.
+        draw: prescribes the batches of an experiment.
     """
     (threat,) = spec.threats
     # A seed of its own, from which the run's seed cannot be computed back.
@@ -56,6 +63,7 @@ def poisoned_record(
             Rng(spec.root).child("federation"),
             progress=lambda share: progress(share, "training"),
             adversary=adversary,
+            draw=draw,
             replays=replays,
             probe=lambda models: _success(triggered, problem, models).get("attack_success_rate"),
         )

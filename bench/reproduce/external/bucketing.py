@@ -7,23 +7,32 @@ mean of the last five of 20 evaluations, its mean and standard deviation over th
 
 As in the code: the 20 honest workers share the training set out among them, batches of 32, η = 0.01, 600 rounds, an
 evaluation after every 30. RFA takes 8 steps with ν = 0.1, centered clipping 3 steps with τ = 10; buckets are of 2, with
-f = 5; `mimic` chooses its victim by the first round; IPM has ε = 0.1. Momentum is m ← 0.9·m + g.
+f = 5; `mimic` chooses its victim by the first round; IPM has ε = 0.1. Momentum is m ← 0.9·m + g. Runs `as in the code`
+have what repeats there, too (`repeated_batches.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
+import torch
+
 from fedarena.core import registry
+from fedarena.core.rng import Rng
 from fedarena.core.threat import Knowledge, Threat
 from fedarena.federation import compose
+from fedarena.federation.replay import NO_REPLAYS
 from fedarena.federation.spec import GroupSpec
+from fedarena.goals.poisoned_run import poisoned_record
+from fedarena.problem.problem import build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.records.schema import Record
+from fedarena.reproduce.external.repeated_batches import REPEATS, SAMPLES, RepeatedBatches
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
-from fedarena.reproduce.published import Published, Spread
+from fedarena.reproduce.published import Cause, Published, Spread
 from fedarena.reproduce.table import Row, Table, measured_by_name, without_result
 from fedarena.runs.trial import prepare
 
@@ -118,7 +127,8 @@ APART = {
 """(attack, whether workers have momentum) → why the numbers cannot be compared."""
 NOTES = (
     "In the code a worker's loader begins anew every 30 rounds with the same order, so that it trains on the same 960 "
-    "of its 3,000 samples all the time. Here batches are drawn from all of them.",
+    "of its 3,000 samples all the time, and the masks of dropout repeat. Here batches are drawn from all samples, and "
+    "masks anew, except in runs as in the code.",
     "Under BF and LF the code's Byzantine workers hold uniform shards, whatever the honest ones hold. Here theirs are "
     "of the same kind as the honest ones'. The other attacks use honest uploads alone.",
     "The code's Krum adds up fourth powers of distances, since it squares the squares; ours adds up squares.",
@@ -137,6 +147,7 @@ class Experiment:
         s: size of buckets; 0: none.
         momentum: β of the workers.
         paper, deviation: the published accuracy in percent, and its deviation over three seeds.
+        repeats: whether batches and the units that dropout leaves out repeat as in the code.
     """
 
     rule: str
@@ -146,11 +157,13 @@ class Experiment:
     momentum: float
     paper: float
     deviation: float
+    repeats: bool = False
 
     @property
     def name(self) -> str:
         """The name by which `--only` selects it."""
-        return f"{self.shards}, {self.rule}, {self.attack}, s = {self.s}, β = {self.momentum:g}"
+        name = f"{self.shards}, {self.rule}, {self.attack}, s = {self.s}, β = {self.momentum:g}"
+        return name + ", as in the code" * self.repeats
 
     @property
     def schedule(self) -> Schedule:
@@ -199,19 +212,21 @@ def experiments() -> list[Experiment]:
         for (rule, beta, s), by_attack in EXPERIMENT_3.items()
         for attack, (mean, deviation) in by_attack.items()
     ]
-    return second + third
+    repeated = [replace(one, repeats=True) for one in second if one.shards == "sorted"]
+    return second + third + repeated
 
 
 def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progress) -> list[Row]:
     """The row of a run for one seed."""
-    record = prepare(experiment.group(machine, seed), progress)[0].record
+    play = played_as_in_the_code if experiment.repeats else lambda *given: prepare(*given)[0].record
+    record = play(experiment.group(machine, seed), progress)
     row: Row = {
         "shards": experiment.shards,
         "rule": experiment.rule,
         "attack": experiment.attack,
         "s": experiment.s,
         "β": experiment.momentum,
-    }
+    } | ({"batches and masks": "repeat"} if experiment.repeats else {})
     if record["status"] != "ok":
         return [without_result(row, MEASURED, record)]
     accuracies = [accuracy for rounds, accuracy, _ in record["attacked"]["curve"] if rounds]
@@ -227,8 +242,24 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     ]
 
 
+def played_as_in_the_code(spec: GroupSpec, progress: Progress) -> Record:
+    """The record of a run in which batches and masks repeat."""
+    problem = build(spec.problem, spec.root, spec.data_dir, spec.device)
+    rng = Rng(spec.root).child("repeated")
+    orders = [
+        shard[torch.randperm(len(shard), generator=rng.child("order", client).torch())[:SAMPLES]]
+        for client, shard in enumerate(problem.shards)
+    ]
+    protocol = compose.make_defense(spec.defense, problem.task)
+    return poisoned_record(
+        spec, problem, protocol, replays=NO_REPLAYS, progress=progress, draw=RepeatedBatches.of(problem, orders, rng)
+    )
+
+
 def published(experiment: Experiment) -> Published:
     """The number of a run."""
+    as_in_the_code = replace(experiment, repeats=True).name
+    shown = not experiment.repeats and as_in_the_code in BY_NAME
     return Published(
         piece=experiment.name,
         paper=round(experiment.paper / 100, 4),
@@ -238,6 +269,7 @@ def published(experiment: Experiment) -> Published:
         source="authors' runs",
         apart=APART.get((experiment.attack, experiment.momentum > 0), ""),
         spread=Spread(round(experiment.deviation / 100, 4), seeds=3),
+        causes=(Cause(REPEATS, as_in_the_code),) if shown else (),
     )
 
 

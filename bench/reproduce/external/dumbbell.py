@@ -9,9 +9,8 @@ one value at each end, GM takes 8 steps with ν = 0.1. What acc.csv calls iterat
 Beside 900 rounds stand 300 of the same run. What nodes reach with their own models, which theirs does not tell, stands
 beside it.
 
-A worker's loader begins anew every 30 rounds with the same order, so that a node trains on 960 samples alone. Here it
-holds these 960. The code restores the random state after every call, too, so that dropout leaves out the same units for
-the sample at one place of any batch. Runs `as in the code` have both: then a sample always meets the same units.
+A node holds the 960 samples alone that it trains on in the code. Runs `as in the code` have what repeats there
+(`repeated_batches.py`).
 """
 
 from __future__ import annotations
@@ -22,20 +21,19 @@ from dataclasses import dataclass, replace
 
 from fedarena.core import registry
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, stack, to
+from fedarena.core.tensors import Tensors, stack
 from fedarena.federation import compose, rounds
 from fedarena.federation.spec import MethodSpec
-from fedarena.models.drawn import draw_masks
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
-from fedarena.problem.task import Batch
+from fedarena.reproduce.external.repeated_batches import REPEATS, SAMPLES, RepeatedBatches
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.published import Cause, Published
 from fedarena.reproduce.table import Row, Table, measured_by_name
 
-CLIQUE, SAMPLES, BATCH = 10, 960, 32
+CLIQUE, BATCH = 10, 32
 ROUNDS, EVERY = 900, 300
 """The length of a run, and the rounds between evaluations."""
 AFTER = (300, 900)
@@ -81,7 +79,6 @@ PAPER = {
     ("cliques", "TM", 900): (86.90, 50.73, 47.28),
 }
 """(shards, mixing, rounds) → accuracy in percent of the mean model of all nodes, of clique 1 and of clique 2."""
-REPEATS = "in the code batches and masks of dropout repeat, so that a sample always meets the same units"
 NOTES = (
     "The code weighs every edge by 1/11, ours by Metropolis: 1/10 within a clique, and 1/11 on the edges of the two "
     "nodes between cliques. Both have the spectral gap .0154, since the slowest mode is the same.",
@@ -147,13 +144,12 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
     problem = build(experiment.problem, seed, machine.data_dir, machine.device)
     protocol = compose.make_defense(experiment.defense, problem.task)
     rng, means = Rng(seed).child("federation"), list[list[float]]()
-    masks = draw_masks(problem.task.model, (1, BATCH), rng.child("masks"))
-
+    repeated = RepeatedBatches.of(problem, problem.shards, rng)
     run = rounds.run(
         protocol,
         problem,
         rng,
-        draw=(lambda t, client: repeated(problem, masks, t, client)) if experiment.repeats else lambda t, client: None,
+        draw=repeated if experiment.repeats else lambda t, client: None,
         progress=lambda share: progress(share, f"{share * experiment.problem.schedule.rounds:.0f} rounds"),
         probe=lambda models: means.append(accuracies(problem, models)),
     )
@@ -165,13 +161,6 @@ def measure(experiment: Experiment, machine: Machine, seed: int, progress: Progr
         | {"own": point.accuracy, "worst": point.worst, "cpu_seconds": spent}
         for point, of_means in zip(run.curve, means, strict=True)
     ]
-
-
-def repeated(problem: Problem, masks: Tensors, t: int, client: int) -> Batch:
-    """The code's batch of round t: the next 32 samples of the shard, from its start after the last, and the masks."""
-    first = BATCH * t % SAMPLES
-    index = problem.shards[client][first : first + BATCH]
-    return Batch(problem.inputs(index)[None], problem.y[index][None], to(masks, problem.device))
 
 
 def accuracies(problem: Problem, models: Sequence[Tensors]) -> list[float]:

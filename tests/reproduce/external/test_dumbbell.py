@@ -79,22 +79,6 @@ def test_evaluations_are_of_one_run(mixing: str, monkeypatch: pytest.MonkeyPatch
     assert all(0 < row[column] < 1 for row in (first, last) for column in MODELS)
 
 
-def test_batches_and_masks_repeat_as_in_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dumbbell, "BATCH", 4)
-    monkeypatch.setattr(dumbbell, "SAMPLES", 12)
-    given = {"dataset": "digits", "model": "cnn-bucketing", "clients": "4", "assumed_corrupted": "1"}
-    problem = build(usual_problem(given, {}), 0, None, "cpu")
-    masks = {"drop1.mask": torch.rand(1, 4, 64, 1, 1), "drop2.mask": torch.rand(1, 4, 128)}
-    rounds = [dumbbell.repeated(problem, masks, t, client=1) for t in range(4)]
-    seen = torch.cat([batch.x[0] for batch in rounds[:3]])
-    assert torch.equal(seen, problem.inputs(problem.shards[1][:12]))
-    assert torch.equal(rounds[3].x, rounds[0].x)
-    assert torch.equal(rounds[3].y, rounds[0].y)
-    other = dumbbell.repeated(problem, masks, 2, client=3)
-    assert not torch.equal(other.x, rounds[2].x)
-    assert all(batch.masks == masks for batch in (*rounds, other))
-
-
 def test_accuracies_are_of_the_mean_of_all_and_of_each_half() -> None:
     """Weights that answer one class: two of four nodes say 2, the other two 7, and all of them 5 a bit less."""
     problem = build(usual_problem({"dataset": "digits", "model": "mlp", "clients": "4"}, {}), 0, None, "cpu")
