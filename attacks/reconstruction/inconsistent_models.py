@@ -4,7 +4,7 @@ All clients but the victim get a model whose last hidden layer is switched off: 
 that its ReLUs are inactive for every sample (Pasquini et al. 2022, Section 4.1). The gradients of all parameters are
 then 0, but for the output layer's bias, which the attack leaves out. So the sum that secure aggregation gives to the
 server is the victim's upload alone, times its share N_v/N. The victim gets the model of `imprint`, by which its batch
-is read. A server that sees every upload has no need of this: the victim's is read as by `imprint`.
+is read. A server that sees every upload has no need of this: it does as that of `imprint`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ class InconsistentModels(Imprint):
         left = touched(task, off)
         if left != {task.output_bias}:
             return NotApplicable("the model cannot be switched off: its hidden units are no ReLUs")
+        if not opportunity.summed:
+            return Bait.for_all(lure, opportunity)
         dead = opportunity.message(off, rng.child("others"))
         messages = {c: lure if c == opportunity.victim else dead for c in opportunity.participants}
-        return Bait(messages, (opportunity.victim,), tuple(left) if opportunity.summed else ())
+        return Bait(messages, (opportunity.victim,), tuple(left))
 
 
 def switched_off(task: Task, params: Tensors) -> Tensors:

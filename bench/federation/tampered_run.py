@@ -26,6 +26,8 @@ from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.population import population
 from fedarena.federation.secure_aggregation import sum_up
 
+DROPPED = NotApplicable("in each round attacked the clients that the server is after dropped out of the secure sum")
+
 
 @dataclass(frozen=True)
 class TamperedRound:
@@ -48,10 +50,6 @@ class TamperedRound:
     def whole(self) -> Round:
         """The round of all targets together, with what the first of them got as the broadcast."""
         return replace(self.round, averaged=tuple(client for r in self.rounds for client in r.averaged))
-
-    def of(self, client: int) -> Round:
-        """The round with what a target got as the broadcast; of one that dropped out any."""
-        return next((r for r in self.rounds if client in (r.averaged or r.participants)), self.rounds[0])
 
 
 @dataclass(frozen=True)
@@ -181,16 +179,24 @@ def joint(
 
 
 def tampered_run(finished: FinishedRun, attack: ActiveInference, victims: Sequence[int]) -> TamperedRun | NotApplicable:
-    """The run with the rounds of `victims` that were written down, as the attack shapes them; or why it cannot."""
+    """The run with the rounds of `victims` that were written down, as the attack shapes them; or why it cannot.
+
+    Rounds whose targets all dropped out are left out, as those are in which a curious server gets no sum.
+    """
     if isinstance(finished.defense, Peers):
         return NO_SERVER
-    tampered = {}
+    tampered, dropped = {}, False
     for r in finished.run.rounds:
         if r.index in victims:
             played = _played(finished, attack, r)
             if isinstance(played, NotApplicable):
                 return played
-            tampered[r.index] = played
+            if played is None:
+                dropped = True
+            else:
+                tampered[r.index] = played
+    if dropped and not tampered:
+        return DROPPED
     return TamperedRun(
         spec=finished.spec,
         problem=finished.problem,
@@ -201,8 +207,8 @@ def tampered_run(finished: FinishedRun, attack: ActiveInference, victims: Sequen
     )
 
 
-def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> TamperedRound | NotApplicable:
-    """One round with the attack's messages in place of the server's."""
+def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> TamperedRound | NotApplicable | None:
+    """One round with the attack's messages in place of the server's; None if its targets dropped out."""
     problem, root = finished.problem, finished.spec.root
     opportunity = Opportunity(
         protocol=finished.defense.in_round(r.index),
@@ -219,7 +225,7 @@ def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> Tampere
     ups = _answers(finished, bait, r)
     answered = replace(r, ups=ups)
     shaped = _summed(finished, bait, answered) if opportunity.summed else answered
-    return shaped if isinstance(shaped, NotApplicable) else TamperedRound(_by_message(shaped, bait), bait)
+    return TamperedRound(_by_message(shaped, bait), bait) if isinstance(shaped, Round) else shaped
 
 
 def _by_message(r: Round, bait: Bait) -> tuple[Round, ...]:
@@ -272,8 +278,8 @@ def _answers(finished: FinishedRun, bait: Bait, r: Round) -> Tensors:
     return stack([ups[i] for i in range(len(r.participants))])
 
 
-def _summed(finished: FinishedRun, bait: Bait, r: Round) -> Round | NotApplicable:
-    """The round with the secure sum of its uploads, read as the mean of the targets' alone."""
+def _summed(finished: FinishedRun, bait: Bait, r: Round) -> Round | NotApplicable | None:
+    """The round with the secure sum of its uploads, read as the targets' mean alone; None if these dropped out."""
     secure, device = finished.defense.secure, finished.problem.device
     assert secure is not None
     counts = weights(finished.problem.task.sizes, r.participants).to(device)
@@ -284,6 +290,6 @@ def _summed(finished: FinishedRun, bait: Bait, r: Round) -> Round | NotApplicabl
         return NotApplicable(f"the answers of the clients cannot be summed securely: {error}")
     targets = tuple(client for client in summed.clients if client in bait.targets)
     if not targets:
-        return NotApplicable("the clients that the server is after dropped out of the secure sum")
+        return None
     share = float(weights(finished.problem.task.sizes, targets).sum()) / float(summed.weight)
     return replace(r, wire=summed.wire, mean=scale(1 / share, summed.mean), averaged=targets)

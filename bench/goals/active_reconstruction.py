@@ -33,11 +33,9 @@ class ActiveReconstructionsText(ReconstructionsText):
     """The words of `ActiveReconstructions`."""
 
     def lines(self, cell: Cell) -> list[str]:
-        fired = [name for name in CHECKS if f"check_{name}" in cell.metrics]
-        if not fired:
-            return super().lines(cell)
-        checks = ", ".join(f"{name} {percent(cell.metrics[f'check_{name}'])}" for name in fired)
-        return [*super().lines(cell), f"noticed by {checks}"]
+        by_victims, by_others = _fired(cell, ""), _fired(cell, "_others")
+        told = [f"noticed by {by_victims}"] * bool(by_victims) + [f"by other clients: {by_others}"] * bool(by_others)
+        return [*super().lines(cell), *told]
 
     def baseline(self, records: Sequence[Record]) -> list[str]:
         sentences = super().baseline(records)
@@ -47,6 +45,8 @@ class ActiveReconstructionsText(ReconstructionsText):
                 "Clients follow the protocol. Noticed by is the share of attacked rounds in which a check of the "
                 f"broadcast by the victims would have fired; of honest rounds it fires in: {honest}."
             )
+        if any(values(records, f"check_{name}_others") for name in CHECKS):
+            sentences.append("Other clients are those to which the server sends another model than to the victims.")
         return sentences
 
     def given(
@@ -54,6 +54,12 @@ class ActiveReconstructionsText(ReconstructionsText):
     ) -> str | NotApplicable:
         given = super().given(problem, defense, as_server(transcript), attack)
         return given if isinstance(given, NotApplicable) else f"{given}\nof messages that it chooses itself"
+
+
+def _fired(cell: Cell, whose: str) -> str:
+    """'loss 0 %, norm 100 %': how often checks fire; empty if they cannot be made."""
+    metrics = {name: cell.metrics.get(f"check_{name}{whose}") for name in CHECKS}
+    return ", ".join(f"{name} {percent(m)}" for name, m in metrics.items() if m is not None)
 
 
 class ActiveReconstructions(Reconstructions):

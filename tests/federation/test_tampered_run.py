@@ -269,6 +269,26 @@ def test_a_secure_sum_of_one_client_that_is_left_is_its_upload(clients: int) -> 
         assert seen.simulate(x, torch.nn.functional.one_hot(y, 10).float()).keys() == seen.target.keys()
 
 
+def test_rounds_whose_target_dropped_out_are_left_out() -> None:
+    run = finished("pairwise-masks", clients=6, options={"dropout": "0.2"})
+    survived = {r.index: r.averaged for r in run.run.rounds}
+    (lost, gone), *_ = [(t, c) for t, there in survived.items() for c in range(6) if c not in there]
+    kept = next(t for t, there in survived.items() if t != lost and there)
+
+    def after(client: int, rounds: tuple[int, ...]) -> TamperedRun | NotApplicable:
+        def to(o: Opportunity) -> Bait:
+            target = client if o.state.round == lost else survived[o.state.round][0]
+            return Bait(dict.fromkeys(o.participants, zeros(o)), (target,))
+
+        return tampered_run(run, Attack(to), rounds)
+
+    some, none = after(gone, (lost, kept)), after(gone, (lost,))
+    assert isinstance(some, TamperedRun)
+    assert list(some.tampered) == [kept]
+    assert isinstance(none, NotApplicable)
+    assert "dropped out" in none.reason
+
+
 def test_an_attack_may_say_that_it_cannot_start() -> None:
     why = tampered_run(finished("fedavg"), Attack(lambda o: NotApplicable("not now")), (1,))
     assert why == NotApplicable("not now")

@@ -58,6 +58,18 @@ def test_the_verdict_is_of_the_malicious_server(results: fa.Results, capsys: pyt
     assert "of honest rounds it fires in: loss 0 %, norm 0 %, dead 0 %, alike 0 %." in printed
 
 
+def test_clients_that_are_switched_off_would_notice(capsys: pytest.CaptureFixture[str]) -> None:
+    results = fa.run("pairwise-masks", "inconsistent-models", clients=4, seeds=[0], form="adaptive", **FEW)
+    alone, summed = (next(r["metrics"] for r in results if r["defense"] == d) for d in ("fedavg", "pairwise-masks"))
+    assert (summed["check_dead"], summed["check_dead_others"], summed["check_dead_honest"]) == (0, 1, 0)
+    assert (summed["check_alike"], summed["check_alike_others"]) == (1, 0)
+    assert "check_dead_others" not in alone, "a server that sees uploads switches nobody off"
+    results.table()
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "by other clients: loss 0 %" in printed
+    assert "another model than to the victims" in printed
+
+
 def test_the_same_run_is_read_by_curious_parties_as_before() -> None:
     """A malicious round leaves the training alone: its model has the accuracy of the honest run."""
     one = fa.run("fedavg", "imprint", seeds=[0], form="adaptive", **FEW)

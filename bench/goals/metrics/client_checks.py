@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
@@ -81,18 +82,25 @@ CHECKS: Mapping[str, Check] = {"loss": _loss, "norm": _norm, "dead": _dead, "ali
 
 
 def checked_rounds(run: TamperedRun) -> dict[str, float]:
-    """`check_NAME`: the share of targeted clients in shaped rounds for which a check fires; `check_NAME_honest`: the
-    share for which it fires on the honest model of the same round. {} where clients do not see the model."""
+    """How often each check fires in shaped rounds, a share over clients and rounds; {} if clients do not see the model.
+
+    `check_NAME` is of the targets, and `check_NAME_others` of clients that get another message, if there are any.
+    `check_NAME_honest` is of the honest model of the same round, for all of these clients.
+    """
     fired: dict[str, list[bool]] = {}
     for t, shaped in run.tampered.items():
-        honest = next(r for r in run.run.rounds if r.index == t)
-        for client in shaped.bait.targets:
+        honest, bait = next(r for r in run.run.rounds if r.index == t), shaped.bait
+        for client, message in bait.messages.items():
+            whose = "" if client in bait.targets else "_others"
+            if whose and message is bait.message:
+                continue
+            sent = replace(honest, params=message.params, down=message.down, secret=message.secret)
             x, y = honest.batches[honest.participants.index(client)].images()
-            known, received = _received(run, honest, client), _received(run, shaped.of(client), client)
+            known, received = _received(run, honest, client), _received(run, sent, client)
             if known is None or received is None or not len(y):
                 continue
             for name, check in CHECKS.items():
-                for suffix, model in (("", received), ("_honest", known)):
+                for suffix, model in ((whose, received), ("_honest", known)):
                     fired.setdefault(f"check_{name}{suffix}", []).append(check(run.problem.task, model, known, x, y))
     return {name: sum(values) / len(values) for name, values in fired.items()}
 
