@@ -94,7 +94,9 @@ def first_layer(target: Tensors) -> FirstLayer | str:
     if name is None:
         return "what was seen is no gradient of layers, of which the first could be read"
     bias = name.removesuffix("weight") + "bias"
-    if target[name].dim() != 2:
+    if target[name].dim() < 2:
+        return "what was seen of the first layer are numbers of its gradient, and not its rows"
+    if target[name].dim() > 2:
         return "the first layer is convolutional: its gradient sums over positions, and shows no input by itself"
     if bias not in target:
         return "the first layer has no bias, by whose gradient its rows could be divided"

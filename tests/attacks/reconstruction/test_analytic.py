@@ -296,6 +296,7 @@ def test_not_applicable_to_what_is_no_gradient_of_layers() -> None:
     (o,) = view.observations
     for target, why in (
         ({"differences": torch.ones(3)}, "no gradient of layers"),
+        ({"fc1.weight": torch.ones(2), "fc1.bias": torch.ones(2)}, "not its rows"),
         ({n: 0 * t for n, t in o.target.items()}, "is 0"),
     ):
         found = Analytic(Options())(replace(view, observations=(replace(o, target=target),)), Rng(0))
