@@ -44,6 +44,8 @@ class ChosenFeatures(AffineModel):
             return NotApplicable("the model has a layer that is not dense, or the output alone")
         if any(layer.bias is None for _, layer in task.layers):
             return NotApplicable("the model's layers have no biases, which this attack sets")
+        if task.bottlenecks:
+            return NotApplicable("the model has a variational bottleneck, through which no features are handed on")
         inputs = own_inputs(opportunity, task.layers[0][0])
         units = min(len(params[f"{name}.weight"]) for name, _ in task.layers[:-1])
         m = min(units, inputs.shape[1], self.options.features or self.fitting(opportunity))

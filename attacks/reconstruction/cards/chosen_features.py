@@ -37,7 +37,7 @@ CARD = Card(
     check="eight loss differences identify digits, tests/attacks/reconstruction/test_chosen_features.py",
     facts=(
         ("reads", "what clients answer to a model whose output layer is 0"),
-        ("model", "dense layers with biases; one sample behind an upload"),
+        ("model", "dense layers with biases, without a bottleneck; one sample behind an upload"),
         ("knows", "half of the held-out data, of which it takes the principal components"),
     ),
     usual=(("model", "mlp"), ("lr", "0.05"), ("batch-size", "1")),

@@ -27,7 +27,10 @@ CARD = Card(
     departures=(
         "The victim gets the model of imprint, so that its batch can be read without a search; the paper leaves open "
         "how the isolated update is inverted.",
-        "The output layer's bias is left out of what is read, since the other clients add to it.",
+        "The output layer's bias is left out of what is read, since the other clients add to it. So are all layers of "
+        "and behind a variational bottleneck.",
+        "Imprint reads differences of rows, which pruning, rounding and noise spoil. The victim's upload is isolated "
+        "there, too, and a search might read more of it. None is tried.",
     ),
     check="the victim's upload is isolated and its batch comes back from a secure sum, "
     "tests/attacks/reconstruction/test_inconsistent_models.py",

@@ -66,3 +66,8 @@ def test_convolutions_are_no_result() -> None:
 
 def test_layers_without_biases_are_no_result() -> None:
     assert "no biases" in malicious.reason("chosen-features", batch_size=1, model_options={"bias": "false"})
+
+
+def test_features_are_not_sent_through_a_bottleneck() -> None:
+    options = {"widths": "32", "bottleneck": "16"}
+    assert "bottleneck" in malicious.reason("chosen-features", batch_size=1, model_options=options)

@@ -47,6 +47,16 @@ def test_what_is_switched_off_has_a_gradient_of_the_output_bias_alone(model: str
     assert touched(task, switched_off(task, params)) == {task.output_bias}
 
 
+def test_a_bottleneck_keeps_no_client_in_the_sum() -> None:
+    """PRECODE's loss reaches the layers before it, and its numbers those behind it."""
+    options = {**WIDE, "bottleneck": "16"}
+    challenge = malicious.challenge("inconsistent-models", "precode+pairwise-masks", clients=3, model_options=options)
+    for seen in challenge.view.observations:
+        assert {name for name, t in seen.target.items() if t.any()} == {"fc1.weight", "fc1.bias"}
+    off = torch.cat(malicious.errors(malicious.answer("inconsistent-models", challenge), challenge))
+    assert float((off < 1e-3).float().mean()) > 0.7
+
+
 def test_units_that_are_no_relus_cannot_be_switched_off() -> None:
     options = {"widths": "32", "activation": "sigmoid"}
     assert "switched off" in malicious.reason("inconsistent-models", "pairwise-masks", model_options=options)
