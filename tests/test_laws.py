@@ -134,7 +134,7 @@ def test_a_card_of_this_package_cites_equations_or_says_that_it_is_its_own(kind:
 @each_method
 def test_a_defense_says_what_crosses_the_wire_and_who_knows_what(kind: Kind, name: str) -> None:
     card = registry.find(kind, name)
-    if kind == "defense" and is_built_in(card):
+    if kind in ("defense", "secure") and is_built_in(card):
         labels = {label for label, _ in card.facts}
         assert {
             "down",

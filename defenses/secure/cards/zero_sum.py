@@ -45,6 +45,11 @@ CARD = Card(
             "differences of the parts of every client's upload are in clear; in the adaptive form server and "
             "eavesdropper read them as 'shared mask' (fedarena.contracts.shared_mask)",
         ),
+        (
+            "malicious server chooses",
+            "models, different ones for each client, as with pairwise-masks. Masks are of a known size, which a model "
+            "with long gradients exceeds",
+        ),
         ("client knows", "its own mask"),
         ("eavesdropper knows", "what the server knows"),
         ("dealer knows", "all masks, and with the wire all vectors"),
