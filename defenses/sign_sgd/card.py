@@ -16,7 +16,8 @@ CARD = Card(
         "A tensor of d entries is sent with the length ‖g‖₁/d, as Karimireddy et al. do. So learning rates keep their "
         "meaning, and rules and secure sums serve as for plain uploads. The server takes a mean and no vote.",
         "Karimireddy et al. add what a client loses to its next upload. That would mix rounds, and is left out.",
-        "An entry that is 0 has the sign 1: a message has one bit an entry.",
+        "An entry that is 0 has the sign 1: a message has one bit an entry. With single samples many entries are 0, "
+        "all of these push one way, and digits are not learned.",
     ),
     check="no number of a paper; an upload against a loop, and that descent is kept: tests/defenses/sign_sgd",
     facts=(
