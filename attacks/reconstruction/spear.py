@@ -10,9 +10,11 @@ inactive for the sample are 0 (Dimitrov et al. 2024, Algorithms 1 and 2).
 3. Of what was kept take n independent directions, those with most zeros first.
 4. Then M = Q⁻¹ R up to the length of each row, which its last entry, 1, tells.
 
-The chance of a draw falls exponentially with n. Where single units show k samples of the batch (`analytic`), their rows
+The chance of a draw falls exponentially with n. Two additions are ours. Units that are active for few samples have
+short rows in G, and are likelier to be inactive together. So each draw takes its units from the shortest rows alone, of
+which every draw considers another number. And where single units show k samples of the batch (`analytic`), their rows
 of Q⁻¹ are known, and all other columns of Q are orthogonal to them. So most draws are made in subspaces of
-n − k + 1 dimensions, which is our addition. Behind a protocol the rows of M are affine in the samples
+n − k + 1 dimensions. Behind a protocol the rows of M are affine in the samples
 (`helpers/first_layer.py`). Steps on a whole batch change only D, so that an update of several local epochs is read
 as well.
 """
@@ -182,14 +184,26 @@ def directions(g: Factors, basis: Tensor, draws: int, sparsity: float, rng: torc
     """
     left = g.left @ basis
     counts = left.norm(dim=1) > VANISHING * g.left.norm(dim=1)  # the others are 0 in the whole subspace
+    lengths = (left[counts] @ (basis.T @ g.right)).norm(dim=1)
     left = F.normalize(left[counts], dim=1)
     units, n = left.shape
     proper = n < len(basis)
     wanted = max(n - 1 + SURPLUS + int((~counts).sum()), int(sparsity * len(counts)) if proper else 0)
     if units < n - 1 + SURPLUS:
         return g.left.new_zeros(0, len(basis))
-    which = torch.rand(draws, units, generator=rng).topk(n - 1, dim=1).indices.to(left.device)
+    which = drawn_units(lengths, draws, n - 1, rng)
     return fitted(g, least(left[which]) @ basis.T, wanted)
+
+
+def drawn_units(lengths: Tensor, draws: int, count: int, rng: torch.Generator) -> Tensor:
+    """So many different units for each draw [draws, count], from those with the shortest rows.
+
+    How many of them a draw considers is random, with a uniform logarithm between `count` + SURPLUS and all.
+    """
+    units, least_pool = len(lengths), count + SURPLUS
+    pool = (least_pool * (units / least_pool) ** torch.rand(draws, 1, generator=rng)).ceil()
+    keys = torch.where(torch.arange(units) < pool, torch.rand(draws, units, generator=rng), -1.0)
+    return lengths.argsort()[keys.topk(count, dim=1).indices.to(lengths.device)]
 
 
 def least(rows: Tensor) -> Tensor:

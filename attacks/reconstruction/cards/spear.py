@@ -29,7 +29,7 @@ CARD = Card(
     title="SPEAR: whole batches read off a dense first layer with ReLUs, exactly",
     target="fedarena.attacks.reconstruction.spear:Spear",
     options=Options,
-    version=2,
+    version=3,
     paper="SPEAR: Exact Gradient Inversion of Batches in Federated Learning (NeurIPS)",
     authors="Dimitrov, Baader, Müller, Vechev",
     year=2024,
@@ -38,6 +38,8 @@ CARD = Card(
     departures=(
         "A set of directions is accepted when its samples lie in [0, 1] and reproduce what was seen, where the paper "
         "compares the signs of W x + b with the zeros.",
+        "A draw takes its units from those with the shortest rows, which are active for few samples, where the paper "
+        "draws from all.",
         "Each direction is fitted anew to all units that it makes zero, where the paper keeps the one that was drawn.",
         "Where single units show samples already, directions are drawn in the subspaces that these leave open.",
         "Behind a protocol the samples' map is found by playing it, as `analytic` does.",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import scipy.linalg
 import torch
+import torch.nn.functional as F
 from helpers.dense_views import make_view
 from helpers.victims import victims
 from torch import Tensor
@@ -15,7 +16,17 @@ from fedarena.attacks.reconstruction import spear
 from fedarena.attacks.reconstruction.analytic import Analytic
 from fedarena.attacks.reconstruction.cards.analytic import Options as AnalyticOptions
 from fedarena.attacks.reconstruction.cards.spear import CARD, Options
-from fedarena.attacks.reconstruction.spear import Spear, disaggregated, factors, independent, least, subspaces
+from fedarena.attacks.reconstruction.helpers.first_layer import first_layer
+from fedarena.attacks.reconstruction.spear import (
+    Spear,
+    directions,
+    disaggregated,
+    drawn_units,
+    factors,
+    independent,
+    least,
+    subspaces,
+)
 from fedarena.contracts.inference import Guess
 from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
@@ -182,3 +193,37 @@ def test_the_card_names_this_attack_and_its_watch_names_it_in_errors() -> None:
     assert CARD.load() is Spear
     with pytest.raises(UserError, match="attack spear: option 'start' is 20"):
         Spear(Options(start=20)).watch(Schedule(rounds=20))
+
+
+def test_draws_take_short_rows_first_and_leave_out_none() -> None:
+    lengths = torch.rand(60, generator=Rng(0).torch()).double()
+    which = drawn_units(lengths, 4000, 5, Rng(1).torch())
+    assert which.shape == (4000, 5)
+    assert all(len(set(units)) == 5 for units in which.tolist())
+    counts = which.flatten().bincount(minlength=60)[lengths.argsort()]
+    assert int(counts.min()) > 0
+    assert float(counts[:10].sum()) > 2 * float(counts[10:20].sum()) > 4 * float(counts[-10:].sum())
+
+
+def test_short_rows_find_directions_that_draws_from_all_units_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of digits, whose rows are short where few samples activate a unit: it is 0 for more of them."""
+
+    def of_all(lengths: Tensor, draws: int, count: int, rng: torch.Generator) -> Tensor:
+        return torch.rand(draws, len(lengths), generator=rng).topk(count, dim=1).indices
+
+    view, truths = make_view(batch=12, victims=1, widths="200")
+    target, x = view.observations[0].target, truths[0][0].flatten(1).double()
+    layer = first_layer(target)
+    assert not isinstance(layer, str)
+    g, m = factors(layer.rows(target), 12, 0.0), torch.cat([x, x.new_ones(12, 1)], 1)
+    columns = F.normalize(m @ torch.linalg.pinv(g.right), dim=1)  # rows of Q⁻¹
+
+    def found() -> int:
+        """How many drawn directions are columns of Q: at a right angle to all rows of Q⁻¹ but one."""
+        q = directions(g, torch.eye(12).to(g.left), 5000, 0.15, Rng(2).torch())
+        return int((((q @ columns.T).abs() > 1e-3).sum(1) == 1).sum())
+
+    many = found()
+    monkeypatch.setattr(spear, "drawn_units", of_all)
+    few = found()
+    assert many > 3 * few
