@@ -23,6 +23,7 @@ from fedarena.core.tensors import (
     are_tensors,
     combine,
     flatten,
+    format_of,
     kind_of,
     nbytes,
     row,
@@ -238,7 +239,7 @@ class Defense(Observable):
 
         By default it does where names, shapes and types are the same.
         """
-        return _format(down) == _format(honest)
+        return format_of(down) == format_of(honest)
 
     @abstractmethod
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
@@ -443,7 +444,3 @@ class Defense(Observable):
             verdicts: `State.verdict` after each round, together with its `diagnostics`.
         """
         return ()
-
-
-def _format(down: Tensors) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
-    return {name: (tuple(t.shape), t.dtype) for name, t in down.items()}

@@ -79,6 +79,11 @@ def shapes_of(tensors: Mapping[str, Tensor]) -> dict[str, list[int]]:
     return {name: list(t.shape) for name, t in tensors.items()}
 
 
+def format_of(tensors: Mapping[str, Tensor]) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+    """The shape and the type of each tensor, by its name."""
+    return {name: (tuple(t.shape), t.dtype) for name, t in tensors.items()}
+
+
 def finite(tensors: Mapping[str, Tensor]) -> bool:
     """Whether every value is finite."""
     return all(bool(torch.isfinite(t).all()) for t in tensors.values())

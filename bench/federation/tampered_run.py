@@ -20,7 +20,7 @@ from fedarena.contracts.secure_sum import TooFewSurvivors, TooLarge
 from fedarena.contracts.transcript import Round, Seen, cut, weights
 from fedarena.contracts.view import View
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, finite, row, scale, stack, to, weighted_mean
+from fedarena.core.tensors import Tensors, finite, format_of, row, scale, stack, to, weighted_mean
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.population import population
@@ -254,10 +254,9 @@ def _check(bait: Bait, r: Round, opportunity: Opportunity) -> None:
         )
     for message in bait.different:
         if not opportunity.protocol.takes(message.down, r.down) or not finite(message.down):
-            honest = {name: (tuple(t.shape), t.dtype) for name, t in r.down.items()}
             raise ValueError(
                 "the attack sends a message that is not in the protocol's format, allowed: finite tensors, in this "
-                f"round by an honest server of the names, shapes and types {honest}"
+                f"round by an honest server of the names, shapes and types {format_of(r.down)}"
             )
 
 

@@ -36,7 +36,7 @@ ALIKE = 1e-8
 """1 − cosine up to which two rows count as multiples of the same vector."""
 
 POWERS = 16
-"""Steps of power iteration, at most; a decomposition costs as much as some hundred."""
+"""Steps of power iteration, at most: then a decomposition is left."""
 
 SETTLED = 1e-12
 """Change of a unit vector up to which power iteration has settled."""
