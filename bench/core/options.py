@@ -22,6 +22,7 @@ from typing import Any
 
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.method_caches import method_cache
 from fedarena.core.threat import FORMS, READERS, Form, Party
 
 LARGEST_INTEGER = 2**53 - 1
@@ -64,6 +65,12 @@ def option(
     given = [Needs(*needs[:1], needs[1:], acts) for needs, acts in ((acts_with, True), (idle_with, False)) if needs]
     metadata = {"help": help, "low": low, "high": high, "above": above, "below": below, "choices": choices}
     return field(default=default, metadata=metadata | {"needs": given, "party": party, "form": form, "listed": listed})
+
+
+@method_cache
+def types_of(options: type[Any]) -> dict[str, Any]:
+    """Name → type of every option of a class. The types stand there as text, which takes long to read."""
+    return typing.get_type_hints(options)
 
 
 def as_recorded(options: Any) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def check_declaration(options: type[Any]) -> None:
     """
     if not getattr(getattr(options, "__dataclass_params__", None), "frozen", False):
         raise TypeError(f"options must be a frozen dataclass, not {options!r}")
-    hints = typing.get_type_hints(options)
+    hints = types_of(options)
     for f in dataclasses.fields(options):
         where = f"{options.__qualname__}.{f.name}"
         if "help" not in f.metadata:
@@ -148,7 +155,7 @@ class OptionInfo:
 
 def describe_options(options: type[Any]) -> list[OptionInfo]:
     """Name, type, default, allowed values and meaning of every option."""
-    hints = typing.get_type_hints(options)
+    hints = types_of(options)
 
     def info(f: dataclasses.Field[Any]) -> OptionInfo:
         hint, meta = hints[f.name], f.metadata
@@ -166,7 +173,7 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
     Raises:
         UserError: an option that does not exist, does not parse, lies outside its range, or would do nothing.
     """
-    hints = typing.get_type_hints(options)
+    hints = types_of(options)
     fields = {f.name: f for f in dataclasses.fields(options)}
     values: dict[str, Any] = {}
     for name, text in given.items():
@@ -189,7 +196,7 @@ def parse_options(options: type[Any], given: Mapping[str, str], owner: str) -> A
 
 def check_options(chosen: Any, owner: str) -> None:
     """Check the declared ranges, and that each option has an effect for some party in some form. Raises UserError."""
-    hints = typing.get_type_hints(type(chosen))
+    hints = types_of(type(chosen))
     check_acting(chosen, owner, READERS, FORMS)
     for f in dataclasses.fields(chosen):
         value, meta = getattr(chosen, f.name), f.metadata

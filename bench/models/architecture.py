@@ -73,7 +73,10 @@ def blank(make: Callable[[], M]) -> M:
         module = _module(make())
     if next(module.buffers(), None) is not None:  # the meta device does not keep their values
         return zeroed(make)
-    return _without_values(module.to_empty(device="cpu"))
+    # `Module.to_empty` does the same, and imports torch's compiler for it, which takes half as long as torch.
+    values = {name: torch.zeros(value.shape, dtype=value.dtype) for name, value in module.state_dict().items()}
+    module.load_state_dict(values, assign=True)
+    return module
 
 
 def zeroed(make: Callable[[], M]) -> M:

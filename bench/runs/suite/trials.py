@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from fedarena import goals
@@ -39,7 +40,7 @@ class Trial:
         """The threat; None for a clean run."""
         return self.spec.threats[0] if self.spec.threats else None
 
-    @property
+    @cached_property
     def name(self) -> tuple[str, ...]:
         """The name by which an existing plan has the trial."""
         t, spec = self.threat, self.spec
@@ -59,25 +60,24 @@ def trials_of(suite: Suite, seeds: Sequence[int], data_dir: Path | None = None, 
     """Every trial once, including references, seed by seed. Raises UserError."""
     _check_names(suite)
     _check_threats(suite)
-    trials: dict[tuple[str, ...], Trial] = {}
-    for seed in seeds:
-        for matrix in suite.matrices:
-            for trial in _of_matrix(suite, matrix, seed, data_dir):
-                trial = replace(trial, spec=replace(trial.spec, secret=secret))
-                known = trials.get(trial.name)
-                if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
-                    trials[trial.name] = trial
-    return list(trials.values())
+    of_one_seed: dict[tuple[str, ...], Trial] = {}
+    for matrix in suite.matrices:
+        for trial in _of_matrix(suite, matrix, data_dir, secret):
+            known = of_one_seed.get(trial.name)
+            if known is None or (trial.shown, trial.counts) > (known.shown, known.counts):
+                of_one_seed[trial.name] = trial
+    return [replace(t, spec=replace(t.spec, seed=seed)) for seed in dict.fromkeys(seeds) for t in of_one_seed.values()]
 
 
-def _of_matrix(suite: Suite, matrix: Matrix, seed: int, data_dir: Path | None) -> Iterator[Trial]:
+def _of_matrix(suite: Suite, matrix: Matrix, data_dir: Path | None, secret: str) -> Iterator[Trial]:
+    """The trials of a matrix, with seed 0."""
     attacks = [_attack(suite, text) for text in matrix.attacks]
     plain = MethodSpec(BASELINE)
     for text in dict.fromkeys((BASELINE, *matrix.defenses)):
         defense = _defense(suite, text)
         problem = _problem(suite, matrix.problem, defense.name)
         as_it_stands = problem == _problem(suite, matrix.problem, BASELINE)
-        calm = GroupSpec(problem, defense=plain, attack=None, threats=(), seed=seed, data_dir=data_dir)
+        calm = GroupSpec(problem, defense=plain, attack=None, threats=(), seed=0, data_dir=data_dir, secret=secret)
         yield Trial(matrix.problem, calm, shown=as_it_stands)
         yield Trial(matrix.problem, replace(calm, defense=defense), shown=text in matrix.defenses)
         if text in matrix.defenses:
