@@ -14,6 +14,7 @@ from fedarena.board.published import from_json
 from fedarena.contracts.baseline import BASELINE
 from fedarena.core.errors import UserError
 from fedarena.core.files import digest
+from fedarena.core.garbage import no_collection
 from fedarena.core.text.numbers import plural
 from fedarena.records.schema import Record
 from fedarena.records.store import Store
@@ -32,6 +33,7 @@ def find_folder(name: str) -> Path:
     return path if path.exists() else Path("runs") / name
 
 
+@no_collection()
 def load_board(where: Path) -> Board:
     """The board of a published file or of a folder of records.
 

@@ -6,7 +6,6 @@ the same on every run and every device: the bytes of all tensors made during the
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -15,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
+
+from fedarena.core.garbage import no_collection
 
 T = TypeVar("T")
 
@@ -28,16 +29,13 @@ def peak_bytes(fn: Callable[[], T]) -> tuple[T, int]:
     """
     # The collector could free reference cycles at any time, so it is off during the call. Older garbage is not
     # counted, and collecting it would take longer than a small training.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        with _Tracker() as tracker:
-            result = fn()
-        return result, tracker.peak
-    finally:
-        tracker.close()
-        if was_enabled:
-            gc.enable()
+    with no_collection():
+        try:
+            with _Tracker() as tracker:
+                result = fn()
+            return result, tracker.peak
+        finally:
+            tracker.close()
 
 
 class _Tracker(TorchDispatchMode):

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from fedarena.core.errors import UserError
 from fedarena.core.files import digest, read_bytes, read_json, require_regular, write_atomically
+from fedarena.core.garbage import no_collection
 from fedarena.core.text.numbers import plural
 from fedarena.datasets import npz
 from fedarena.records.json_schema import anything, fields
@@ -99,9 +100,10 @@ class Store:
         """Read the files that are new since the last time."""
         with suppress(FileNotFoundError, NotADirectoryError):
             names = {e.name for e in os.scandir(self.folder / "records") if e.name.endswith(".json")}
-            for name in sorted(names - self._seen):
-                self._seen.add(name)
-                self._read(self.folder / "records" / name)
+            with no_collection():
+                for name in sorted(names - self._seen):
+                    self._seen.add(name)
+                    self._read(self.folder / "records" / name)
 
     def _read(self, path: Path) -> None:
         try:
