@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fedarena.cli.version import ShowVersion
-from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.errors import ClusterGone, UserError, WorkerDied
 from fedarena.core.streams import open_streams
 from fedarena.core.text.printable import one_line
 
@@ -150,6 +150,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except WorkerDied as error:
         text = f"a run was given up, {error}; what was written is complete, fewer --jobs take less memory"
+        print(f"bench: {one_line(text)}", file=sys.stderr)
+        return 1
+    except ClusterGone as error:
+        text = f"{error}; what was written is complete, and the same command goes on from there"
         print(f"bench: {one_line(text)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -28,6 +28,13 @@ class WorkerDied(Exception):
     """
 
 
+class ClusterGone(Exception):
+    """A cluster of machines can carry out no call any more, as the message says.
+
+    The command line prints it as one line on stderr and exits with code 1, without a traceback.
+    """
+
+
 class ToldByProcess(Exception):
     """What went wrong in another process, in its words."""
 

@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedarena.core.errors import UserError, WorkerDied, describe
+from fedarena.core.errors import ClusterGone, UserError, WorkerDied, describe
 from fedarena.federation.spec import GroupSpec, Training
 from fedarena.goals.prepared import CompleteRecord, PreparedRecord
 from fedarena.records.results import Gallery, GroupResult
@@ -139,6 +139,7 @@ def run(
     Raises:
         UserError: input that cannot run, unless the caller handles lost groups (`Events.lost`).
         WorkerDied: likewise, a piece of work that lost its worker `TRIES` times.
+        ClusterGone: no call can be carried out any more.
         Exception: likewise, whatever a method raised while it trained.
         BaseException: whatever `Events.report` raised.
         ValueError: a group whose references are neither known nor among the groups.
@@ -249,6 +250,8 @@ class _Run:
             else:
                 self._lose(piece, error, f"its worker process died {TRIES} times (out of memory?)")
             return
+        except ClusterGone:
+            raise
         except UserError as error:
             self._lose(piece, error, str(error))
             return

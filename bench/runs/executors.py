@@ -20,8 +20,9 @@ from importlib import import_module
 from typing import Any
 
 from fedarena.core import plugin_file
-from fedarena.core.errors import UserError, WorkerDied
+from fedarena.core.errors import ClusterGone, UserError, WorkerDied
 from fedarena.core.streams import open_streams
+from fedarena.runs.left_semaphores import remove_left_semaphores
 from fedarena.runs.worker_messages import end_with_parent
 
 ANSWER = 5.0
@@ -43,7 +44,7 @@ class Executor(ABC):
 
     @abstractmethod
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a call. Its future raises `WorkerDied` if its worker dies."""
+        """Start a call. Its future raises `WorkerDied` if its worker dies, and `ClusterGone` if all of them have."""
 
     def warm(self) -> None:  # noqa: B027  (not every executor needs it)
         """Begin a slow start in the background, while the caller does something else."""
@@ -72,6 +73,7 @@ class Local(Executor):
         # One more than there are workers, so that no worker waits while this process handles its result.
         self.slots = jobs + 1
         self._used: Any = None
+        remove_left_semaphores()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         # Requested each time: after a worker died this is a new pool.
@@ -79,7 +81,7 @@ class Local(Executor):
             inner = self._pool().submit(_call, function, args)
         except BrokenExecutor:
             inner = self._pool().submit(_call, function, args)
-        return _translated(inner, lambda error: isinstance(error, BrokenExecutor))
+        return _translated(inner, lambda error: _died(error) if isinstance(error, BrokenExecutor) else error)
 
     def _pool(self) -> Any:
         from joblib.externals.loky import get_reusable_executor
@@ -164,12 +166,28 @@ class Ray(Executor):
         self._remote = ray.remote(num_cpus=1, max_retries=0)(_call)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        return _translated(self._remote.remote(function, args).future(), self._described)
+
+    def _described(self, error: BaseException) -> BaseException:
+        """An error of Ray as an executor's, and what a call raised as it is."""
         from ray.exceptions import RayError, RayTaskError
 
-        def died(error: BaseException) -> bool:
-            return isinstance(error, RayError) and not isinstance(error, RayTaskError)
+        if isinstance(error, RayTaskError):
+            return getattr(error, "cause", None) or error
+        if not isinstance(error, RayError):
+            return error
+        return ClusterGone(f"the Ray cluster is gone: {_brief(error)}") if self._gone(error) else _died(error)
 
-        return _translated(self._remote.remote(function, args).future(), died)
+    def _gone(self, error: BaseException) -> bool:
+        """Whether no call can be carried out any more: no node is left, or none can be reached from here."""
+        from ray.exceptions import LocalRayletDiedError, RayError
+
+        if isinstance(error, LocalRayletDiedError):  # the process through which this machine's calls go out
+            return True
+        try:
+            return not any(node["Alive"] for node in self._ray.nodes())
+        except (RayError, OSError, RuntimeError):
+            return True
 
     def stop(self) -> None:
         self._ray.shutdown()
@@ -208,24 +226,28 @@ _modules = 0
 """The number of modules when objects were last frozen."""
 
 
-def _translated(inner: Future[Any], died: Callable[[BaseException], bool]) -> Future[Any]:
-    """The same future, which raises `WorkerDied` in place of the library's own exception; a call's error stays."""
+def _translated(inner: Future[Any], described: Callable[[BaseException], BaseException]) -> Future[Any]:
+    """The same future, which raises what `described` makes of the library's own exceptions."""
     outer: Future[Any] = Future()
 
     def pass_on(done: Future[Any]) -> None:
         if done.cancelled():
             outer.set_exception(WorkerDied("cancelled"))
-            return
-        error = done.exception()
-        if error is None:
+        elif (error := done.exception()) is None:
             outer.set_result(done.result())
-        elif died(error):
-            outer.set_exception(WorkerDied(" ".join(str(error).split())[:200]))
         else:
-            outer.set_exception(getattr(error, "cause", None) or error)
+            outer.set_exception(described(error))
 
     inner.add_done_callback(pass_on)
     return outer
+
+
+def _died(error: BaseException) -> WorkerDied:
+    return WorkerDied(_brief(error))
+
+
+def _brief(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200].rstrip(".")
 
 
 @contextmanager

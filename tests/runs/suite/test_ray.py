@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from helpers.suite import TINY, contents, planned
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import ClusterGone, UserError
 from fedarena.runs.executors import Ray, executor
 from fedarena.runs.suite.run import run_suite
 
@@ -58,6 +58,29 @@ def test_a_node_that_dies_costs_only_what_was_under_way(cluster: Any, tmp_path: 
         outcome = run_suite(suite, plan, tmp_path / "out", None, lambda: place, report_progress=report_progress)
     assert killed
     assert outcome.lost == {}
+    assert contents(tmp_path / "out") == contents(tiny)
+
+
+def test_a_cluster_that_is_gone_ends_the_run_and_keeps_what_was_measured(
+    cluster: Any, tmp_path: Path, tiny: Path
+) -> None:
+    suite, plan = planned(TINY, tmp_path)
+
+    def report_progress(done: int, total: int, *told: object) -> None:
+        if done == 5:
+            for node in (*cluster.worker_nodes.copy(), cluster.head_node):
+                node.kill_raylet()
+
+    with (
+        pytest.raises(ClusterGone, match="the Ray cluster is gone"),
+        executor("ray", None, cluster.address) as place,
+    ):
+        run_suite(suite, plan, tmp_path / "out", None, lambda: place, report_progress=report_progress)
+    measured = contents(tmp_path / "out")
+    assert 5 <= len(measured) < len(contents(tiny))
+    with executor("local", 1) as place:
+        outcome = run_suite(suite, plan, tmp_path / "out", None, lambda: place)
+    assert outcome.there >= 5
     assert contents(tmp_path / "out") == contents(tiny)
 
 
