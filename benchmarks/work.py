@@ -27,8 +27,9 @@ class Federation:
         name: the model's name in the registry.
         task: model and schedule.
         start: initial parameters.
-        x: [clients, STEPS·BATCH, *SHAPE].
+        x: [clients, STEPS·BATCH, *shape].
         y: [clients, STEPS·BATCH].
+        shape: of an image.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Federation:
     start: Tensors
     x: Tensor
     y: Tensor
+    shape: tuple[int, ...] = SHAPE
 
     @property
     def clients(self) -> int:
@@ -45,22 +47,22 @@ class Federation:
     def model(self) -> nn.Module:
         """A fresh module that holds the initial parameters."""
         card = find("model", self.name)
-        module: nn.Module = card.load()(card.parse({})).module(SHAPE, CLASSES)
+        module: nn.Module = card.load()(card.parse({})).module(self.shape, CLASSES)
         module.load_state_dict(self.start)
         return module
 
 
-def federation(name: str, clients: int, **options: str) -> Federation:
-    """`clients` clients that train a model of the registry."""
+def federation(name: str, clients: int, shape: tuple[int, ...] = SHAPE, **options: str) -> Federation:
+    """`clients` clients that train a model of the registry on random images of a shape."""
     card = find("model", name)
     architecture = card.load()(card.parse(options))
-    module = architecture.module(SHAPE, CLASSES)
+    module = architecture.module(shape, CLASSES)
     g = Rng(0).torch()
-    x = torch.rand(clients, STEPS * BATCH, *SHAPE, generator=g)
+    x = torch.rand(clients, STEPS * BATCH, *shape, generator=g)
     y = torch.randint(0, CLASSES, (clients, STEPS * BATCH), generator=g)
     schedule = Schedule(rounds=1, batch_size=BATCH, local_epochs=1, lr=LR)
-    task = Task(module, input_shape=SHAPE, n_classes=CLASSES, sizes=(STEPS * BATCH,) * clients, schedule=schedule)
-    return Federation(name, task, architecture.init(module, g), x, y)
+    task = Task(module, input_shape=shape, n_classes=CLASSES, sizes=(STEPS * BATCH,) * clients, schedule=schedule)
+    return Federation(name, task, architecture.init(module, g), x, y, shape)
 
 
 def fedarena_round(f: Federation) -> Callable[[], Tensors]:
@@ -72,7 +74,7 @@ def fedarena_round(f: Federation) -> Callable[[], Tensors]:
     def run() -> Tensors:
         state = State(f.start)
         sent = defense.broadcast(state, Rng(0))
-        batches = [Batch(x.view(STEPS, BATCH, *SHAPE), y.view(STEPS, BATCH)) for x, y in zip(f.x, f.y, strict=True)]
+        batches = [Batch(x.view(STEPS, BATCH, *f.shape), y.view(STEPS, BATCH)) for x, y in zip(f.x, f.y, strict=True)]
         ups, _ = defense.clients(sent.down, batches, nothing, nothing)
         new: State = defense.aggregate(state, sent, ups, Cohort(tuple(range(f.clients)), torch.ones(f.clients)), Rng(0))
         return new.params
