@@ -1,11 +1,11 @@
-"""Where the time of a client's step goes, and what is left to be won: networks beside the machine's own rate of products.
+"""Where the time of a client's step goes, and what is left to be won, beside the machine's own rate of products.
 
-One step of plain SGD on a batch of ten random images, as a plain PyTorch loop takes it, on one thread. *kernels* are the
-shares of its time in convolutions and matrix products, and in all other operations on tensors (activations, pooling,
-normalisation, the optimiser). *outside* is the rest: Python, autograd and dispatch, which is all that a faster form can
-save by taking clients together. *at the least* is the time that the products of the step would take at the rate of a
-large matrix product on this machine. *ours* is a step of one round of `fedavg` with four clients. *channels last* is the
-plain step with another order of pixels in memory, which changes the last bits of results.
+One step of plain SGD on a batch of ten random images, as a plain PyTorch loop takes it, on one thread. Its time is in
+convolutions and matrix products, in other operations on tensors (activations, pooling, normalisation, the optimiser),
+or outside of both: Python, autograd and dispatch, which is what a faster form can save by taking clients together.
+*at the least* is what the products would take at the rate of a large matrix product on this machine. *ours* is a step
+of one round of `fedavg` with four clients. *channels last* is the plain step with another order of pixels in memory,
+which changes the last bits of results.
 """
 
 from __future__ import annotations
