@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.coordinates import Values, by_coordinate, middle
-from fedarena.defenses.aggregators.geometry import Geometry, geometry
+from fedarena.defenses.aggregators.geometry import Distances, distances
 from fedarena.defenses.aggregators.krum import ranking
 
 
@@ -27,14 +27,14 @@ class Bulyan(Aggregator):
         return f == 0
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        chosen = select(geometry(x), call.f)
+        chosen = select(distances(x), call.f)
         used = x.new_zeros(len(x))
         used[chosen] = 1 / len(chosen)
         count = len(chosen) - 2 * call.f
         return Aggregate(by_coordinate(x[chosen], lambda ascending: closest_mean(ascending, count)), used)
 
 
-def select(rows: Geometry, f: int) -> list[int]:
+def select(rows: Distances, f: int) -> list[int]:
     """The θ = n − 2f rows of n that are set aside, in that order."""
     n = len(rows.squared)
     if f == 0:

@@ -17,7 +17,10 @@ from torch import Tensor
 Values = npt.NDArray[np.floating[Any]]
 
 CHUNK = 8192
-"""Coordinates a piece: 1.6 MB at 50 rows."""
+"""Coordinates a piece, at most."""
+TOGETHER = 50 * CHUNK
+"""Values a piece, unless they are of `FEW` coordinates: 1.6 MB."""
+FEW = 64
 
 
 def by_coordinate(x: Tensor, summary: Callable[[Values], Values]) -> Tensor:
@@ -28,10 +31,11 @@ def by_coordinate(x: Tensor, summary: Callable[[Values], Values]) -> Tensor:
     """
     values = x.detach().cpu().numpy()
     out = np.empty(values.shape[1], values.dtype)
-    for start in range(0, len(out), CHUNK):
-        piece = values[:, start : start + CHUNK].T.copy()  # a copy even where the transpose is contiguous: d = 1
+    chunk = min(CHUNK, max(FEW, TOGETHER // len(values)))
+    for start in range(0, len(out), chunk):
+        piece = values[:, start : start + chunk].T.copy()  # a copy even where the transpose is contiguous: d = 1
         piece.sort(axis=1)
-        out[start : start + CHUNK] = summary(piece)
+        out[start : start + chunk] = summary(piece)
     return torch.from_numpy(out).to(x.device)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.flame import Options
-from fedarena.defenses.aggregators.geometry import Matrix, by_content, geometry
+from fedarena.defenses.aggregators.geometry import Matrix, by_content, distances
 from fedarena.defenses.aggregators.lengths import TINY, clipping, directions, lengths, median
 
 ALIKE = 1e-12
@@ -49,11 +49,11 @@ def cosine_distances(x: Tensor, norms: Tensor) -> Matrix:
 
     Rows of zeros have no direction, and nor have those that a diverging model makes overflow.
     """
-    distances: Matrix = np.nan_to_num(geometry(directions(x, norms)).squared / 2, nan=1.0)
-    distances[distances <= ALIKE] = 0
+    found: Matrix = np.nan_to_num(distances(directions(x, norms)).squared / 2, nan=1.0)
+    found[found <= ALIKE] = 0
     nowhere = (norms <= TINY).cpu().numpy()
-    distances[nowhere[:, None] != nowhere[None]] = 1
-    return distances
+    found[nowhere[:, None] != nowhere[None]] = 1
+    return found
 
 
 def majority(distances: Matrix, min_samples: int) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
-from fedarena.defenses.aggregators.geometry import Geometry, Order, geometry
+from fedarena.defenses.aggregators.geometry import Distances, Order, distances, parts
 
 
 class Krum(Aggregator):
@@ -28,21 +28,22 @@ class Krum(Aggregator):
         return True
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        best = int(ranking(geometry(x), call.f)[0])
+        best = int(ranking(distances(x), call.f)[0])
         used = x.new_zeros(len(x))
         used[best] = 1
         return Aggregate(x[best].clone(), used)
 
 
-def ranking(rows: Geometry, f: int, among: Order | None = None) -> Order:
+def ranking(rows: Distances, f: int, among: Order | None = None) -> Order:
     """n rows, or those `among` them → [n]: their places in `among`, best score first.
 
     Scores count at least one neighbour.
     """
     squared = rows.squared if among is None else rows.squared[np.ix_(among, among)]
     neighbours = max(len(squared) - f - 2, 1)
-    scores = np.sort(squared, axis=1)[:, : neighbours + 1].sum(axis=1)  # a row's distance to itself adds 0
-    keys = squared.sum(axis=1), scores
+    # A row's distance to itself adds 0.
+    nearest = (np.sort(squared[some], axis=1)[:, : neighbours + 1].sum(axis=1) for some in parts(len(squared)))
+    keys = squared.sum(axis=1), np.concatenate(list(nearest))
     order = np.lexsort(keys)
     if any((np.diff(key[order]) != 0).all() for key in keys):
         return order

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Aggregator, Call, require
 from fedarena.defenses.aggregators.cards.multi_krum import Options
-from fedarena.defenses.aggregators.geometry import geometry
+from fedarena.defenses.aggregators.geometry import distances
 from fedarena.defenses.aggregators.krum import ranking
 
 
@@ -30,7 +30,7 @@ class MultiKrum(Aggregator):
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         m = self.options.m or len(x) - call.f
-        best = ranking(geometry(x), call.f)[:m]
+        best = ranking(distances(x), call.f)[:m]
         used = x.new_zeros(len(x))
         used[best.tolist()] = 1 / m
         return Aggregate(used @ x, used)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fedarena.contracts.aggregator import Aggregate, Call, Wrapper, require
-from fedarena.defenses.aggregators.geometry import Geometry, geometry
+from fedarena.defenses.aggregators.geometry import Distances, Matrix, Order, distances, parts
 
 
 class NNM(Wrapper):
@@ -26,16 +26,26 @@ class NNM(Wrapper):
         return f == 0 and self.inner.unanimous
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
-        mixing = neighbours(geometry(x), call.f).to(x)
+        mixing = neighbours(distances(x), call.f)
         return self.inside(mixing @ x, call).through(mixing)
 
 
-def neighbours(rows: Geometry, f: int) -> Tensor:
-    """n rows → [n, n]: row i has 1/(n − f) at the n − f rows nearest to i."""
+def neighbours(rows: Distances, f: int) -> Tensor:
+    """n rows → [n, n], of the rows' type and device: row i has 1/(n − f) at the n − f rows nearest to i."""
     n = len(rows.squared)
-    order = rows.squared.argsort(axis=1, kind="stable")
-    away = np.take_along_axis(rows.squared, order, axis=1)
-    if f and (away[:, n - f - 1] == away[:, n - f]).any():
-        order = np.lexsort((np.broadcast_to(rows.rank, (n, n)), rows.squared), axis=1)
-    nearest = torch.from_numpy(order[:, : n - f])
-    return torch.zeros(n, n, dtype=torch.float64).scatter_(1, nearest, 1 / (n - f))
+    mixing = rows.x.new_zeros(n, n)
+    for some in parts(n):
+        away = rows.squared[some]
+        nearest = torch.from_numpy(_nearest(away, rows, n - f)).to(mixing.device)
+        mixing[some].scatter_(1, nearest, 1 / (n - f))
+    return mixing
+
+
+def _nearest(away: Matrix, rows: Distances, count: int) -> Order:
+    """The places of the `count` least of each row of distances [m, n]; ties are broken by what the rows hold."""
+    order: Order = away.argsort(axis=1, kind="stable")
+    edge = order[:, count - 1 : count + 1]
+    least = np.take_along_axis(away, edge, axis=1)
+    if edge.shape[1] == 2 and (least[:, 0] == least[:, 1]).any():
+        order = np.lexsort((np.broadcast_to(rows.rank, away.shape), away), axis=1)
+    return order[:, :count]
