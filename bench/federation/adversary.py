@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fedarena.contracts.defense import Cohort, Defense
 from fedarena.contracts.poisoning import AttackerKnowledge, Poisoning, RoundView, Samples, as_uploads
@@ -20,7 +21,6 @@ from fedarena.core.tensors import Tensors
 from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
-
 
 class NoAdversary:
     """The stand-in for an adversary where all clients follow the protocol."""
@@ -96,17 +96,17 @@ class Adversary:
             return without_infinities(computed, [places.row[i] for i in places.corrupted])
         integers = {name: x for name, x in computed.items() if not x.is_floating_point()}
         floats = {name: x for name, x in computed.items() if x.is_floating_point()}
-        honest = _rows(floats, [places.row[i] for i in places.honest])
-        view = self._view(t, cohort, down, floats, honest)
-        expected = {name: [view.size, *x.shape[1:]] for name, x in honest.items()}
+        view = self._view(t, cohort, down, floats)
+        expected = {name: [view.size, *x.shape[1:]] for name, x in floats.items()}
         rng = self.rng.child("craft", t, *(() if receiver is None else (receiver,)))
         sent, self.memory[receiver] = crafted(self.attack, view, self.memory.get(receiver, {}), rng, expected)
-        sent = {name: sent[name].to(x) for name, x in honest.items()}  # float64 may be infinite in float32
+        sent = {name: sent[name].to(x) for name, x in floats.items()}  # float64 may be infinite in float32
         sent = without_infinities(sent, range(view.size))
-        order = torch.argsort(torch.tensor([*places.honest, *places.corrupted]))
-        uploads = {name: torch.cat([x, sent[name]])[order.to(x.device)] for name, x in honest.items()}
         rows = torch.tensor([places.row.get(i, 0) for i in range(len(clients))])
-        return uploads | {name: x[rows.to(x.device)] for name, x in integers.items()}
+        uploads = {name: x[rows.to(x.device)] for name, x in (floats | integers).items()}
+        for name, x in sent.items():
+            uploads[name][places.corrupted] = x
+        return uploads
 
     def _places(self, clients: Sequence[int]) -> _Places:
         computing = [i for i, client in enumerate(clients) if self.computes(client)]
@@ -116,18 +116,19 @@ class Adversary:
             row={i: row for row, i in enumerate(computing)},
         )
 
-    def _view(self, t: int, cohort: Cohort, down: Tensors, computed: Tensors, honest: Tensors) -> RoundView:
+    def _view(self, t: int, cohort: Cohort, down: Tensors, computed: Tensors) -> RoundView:
         """What the attack's knowledge allows it to see, as copies."""
         clients, weights = cohort.clients, cohort.weights.tolist()
         places, omniscient = self._places(clients), self.attack.knowledge.knows == "omniscient"
         own = [places.row[i] for i in places.corrupted] if self.attack.follows else []
+        honest = [places.row[i] for i in places.honest] if omniscient else []
         return RoundView(
             round=t,
             participants=len(clients),
             size=len(places.corrupted),
             down={name: x.clone() for name, x in down.items()},
             own=_rows(computed, own) if self.attack.follows else {},
-            honest={name: x.clone() for name, x in honest.items()} if omniscient else {},
+            honest=_rows(computed, honest) if omniscient else {},
             honest_clients=tuple(clients[i] for i in places.honest) if omniscient else (),
             clients=tuple(clients[i] for i in places.corrupted),
             weights=tuple(weights[i] for i in (*places.honest, *places.corrupted)),
@@ -175,7 +176,7 @@ def knowledge_of(problem: Problem, defense: Defense, knows: Knowledge) -> Attack
     index = torch.cat([problem.shards[c] for c in problem.corrupted])
     if knows == "none":
         index = index[:0]
-    data = Samples(problem.x[index].clone(), problem.y[index].clone(), problem.scale)
+    data = Samples(problem.x[index], problem.y[index], problem.scale)  # indexing copies
     init = {name: t.clone() for name, t in problem.init.items()}
     return AttackerKnowledge(
         task=problem.task,
@@ -208,9 +209,19 @@ def crafted(
 
 def without_infinities(sent: Tensors, rows: Sequence[int]) -> Tensors:
     """Replace those of the `rows` by zeros that hold a value that is not finite, since any server refuses them."""
-    bad = ~torch.stack([torch.isfinite(t).flatten(1).all(1) for t in sent.values()]).all(0)
+    bad = ~torch.stack([_finite_rows(t) for t in sent.values()]).all(0)
     bad &= torch.isin(torch.arange(len(bad), device=bad.device), torch.tensor(list(rows), device=bad.device))
+    if not bad.any():
+        return sent
     return {
         name: torch.where(bad.view(-1, *[1] * (t.dim() - 1)), 0.0, t) if t.is_floating_point() else t
         for name, t in sent.items()
     }
+
+
+def _finite_rows(t: Tensor) -> Tensor:
+    """Which rows hold finite values alone [n], by their largest and their least value: no copy of t is made."""
+    flat = t.flatten(1)
+    if not flat.shape[1]:
+        return torch.ones(len(flat), dtype=torch.bool, device=t.device)
+    return torch.isfinite(flat.amax(1)) & torch.isfinite(flat.amin(1))

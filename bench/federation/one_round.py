@@ -69,7 +69,10 @@ class Federation:
 
 @dataclass(frozen=True)
 class ClientWork:
-    """The inputs of a round's participants, in the same order: batches, and their own randomness."""
+    """The inputs of a round's participants, in the same order: batches, and their own randomness.
+
+    Noises of clients that do not compute are {}, but for the first one's.
+    """
 
     clients: tuple[int, ...]
     batches: list[Batch]
@@ -238,8 +241,12 @@ def sample_clients(problem: Problem, rng: Rng) -> tuple[int, ...]:
     return tuple(sorted(torch.randperm(total, generator=rng.torch())[:count].tolist()))
 
 
-def draw_work(federation: Federation, t: int) -> ClientWork:
-    """Sample the participants of round t, and draw their batches and their randomness."""
+def draw_work(federation: Federation, t: int, everyone: bool = False) -> ClientWork:
+    """Sample the participants of round t, and draw their batches and their randomness.
+
+    Args:
+        everyone: whether corrupted clients compute, too, that send something else.
+    """
     defense, problem, rng = federation.defense, federation.problem, federation.rng
     clients = sample_clients(problem, rng.child("sample", t))
     poisson = defense.sampling == "poisson"
@@ -256,7 +263,11 @@ def draw_work(federation: Federation, t: int) -> ClientWork:
     if has_drawn(problem.task.model):
         own = [rng.child("dropout", t, client) for client in clients]
         batches = [b if b.masks else with_masks(problem, b, one) for b, one in zip(batches, own, strict=True)]
-    noises = [to(defense.draw(rng.child("noise", t, client)), problem.device) for client in clients]
+    drawing = {0, *(range(len(clients)) if everyone else _computing(federation, clients))}
+    noises = [
+        to(defense.draw(rng.child("noise", t, client)), problem.device) if i in drawing else {}
+        for i, client in enumerate(clients)
+    ]
     return ClientWork(clients, batches, noises)
 
 
@@ -268,10 +279,7 @@ def with_masks(problem: Problem, batch: Batch, rng: Rng) -> Batch:
 
 def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) -> Uploads:
     """Run the clients' step and let the corrupted clients replace their uploads. Updates the clients' memories."""
-    adversary, memories = federation.adversary, federation.memories
-    computing = [i for i, client in enumerate(work.clients) if adversary.computes(client)]
-    # At least one upload is computed, because it shows the attack what an upload looks like.
-    computing = computing or list(range(len(work.clients)))
+    adversary, memories, computing = federation.adversary, federation.memories, _computing(federation, work.clients)
     computed, after = federation.defense.clients(
         sent.down,
         [work.batches[i] for i in computing],
@@ -280,6 +288,15 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
     )
     memories.update(zip((work.clients[i] for i in computing), after, strict=True))
     return Uploads(adversary.uploads(t, _cohort(federation, work.clients), sent.down, computed), computing[0])
+
+
+def _computing(federation: Federation, clients: tuple[int, ...]) -> list[int]:
+    """The positions of the participants that run the protocol's step, or all positions where none of them does.
+
+    At least one upload is computed, because it shows the attack what an upload looks like.
+    """
+    computing = [i for i, client in enumerate(clients) if federation.adversary.computes(client)]
+    return computing or list(range(len(clients)))
 
 
 def _cohort(federation: Federation, clients: tuple[int, ...]) -> Cohort:

@@ -39,7 +39,7 @@ class _Played:
 def play(federation: Federation, defense: Peers, state: State, t: int, write: bool = False) -> RoundResult:
     """Play round t. See `fedarena.federation.one_round.play`."""
     defense = defense.in_round(t)
-    work, clock = draw_work(replace(federation, defense=defense), t), Clock(federation.problem.device)
+    work, clock = draw_work(replace(federation, defense=defense), t, everyone=True), Clock(federation.problem.device)
     models = defense.models(state)
     try_first_client(replace(federation, defense=defense), t, row(models, 0), work)
     memories = tuple(federation.memories.get(node, {}) for node in work.clients)

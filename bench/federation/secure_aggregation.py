@@ -64,7 +64,7 @@ def sum_up(
     if counts:
         raise UserError(f"secure aggregation sums uploads, but '{counts[0]}' in them is no number to be summed")
     share = cohort.weights / cohort.weights.sum()
-    vectors = rows(ups) * share[:, None]
+    vectors = rows(ups).mul_(share[:, None])  # `rows` made a copy
     for i in (i for i, client in enumerate(cohort.clients) if client in corrupted):
         vectors[i].clamp_(-secure.limit, secure.limit)
     what, sum_of = ("sum", secure) if messages else ("sum without messages", secure.without_messages)

@@ -46,14 +46,17 @@ class FixedPoint:
             exponent += 1
         return math.ldexp(1.0, exponent)
 
-    def encode(self, values: NDArray[np.float64]) -> Words:
-        """Words shaped like the values. Raises TooLarge for values beyond the bound, and for those not finite."""
-        largest = float(np.abs(values).max(initial=0.0))  # NaN if any value is
+    def require(self, largest: float) -> None:
+        """Raise TooLarge where the largest |value| of a round is beyond the bound, or not finite."""
         if not largest <= self.bound:
             raise TooLarge(
                 f"secure pairwise-masks: option 'bound' is {self.bound:g}, allowed: at least the largest |value| that "
                 f"a client sends, which was {largest:g} (values are weighted by the client's share of the samples)"
             )
+
+    def encode(self, values: NDArray[np.float64]) -> Words:
+        """Words shaped like the values. Raises TooLarge for values beyond the bound, and for those not finite."""
+        self.require(float(np.abs(values).max(initial=0.0)))  # NaN if any value is
         integers: NDArray[np.int64] = np.rint(values / self.step).astype(np.int64)
         words: Words = integers.view(np.uint64).astype(f"<u{self.bits // 8}")  # the low 32 bits: modulo 2^32
         return words

@@ -18,7 +18,7 @@ departures).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from fedarena.defenses.secure.key_agreement import Once
 from fedarena.defenses.secure.messages import BOX, INDEX, KEYS
 from fedarena.defenses.secure.server import ANSWERED, SENT, Server, enough
 from fedarena.defenses.secure.shamir import SHARE
-from fedarena.defenses.secure.stream import read
+from fedarena.defenses.secure.stream import Words, read
 
 
 class PairwiseMasks(SecureSum):
@@ -78,8 +78,8 @@ class PairwiseMasks(SecureSum):
         self.check(n)
         o, t, once = self.options, self.threshold(n), Once()
         code = FixedPoint(o.bits, o.bound, n)
-        rows = code.encode(vectors.detach().cpu().double().numpy())
-        clients = {u: Client(u, row, t, rng.child("client", u), once) for u, row in enumerate(rows)}
+        rows = enumerate(_encoded(code, vectors))
+        clients = {u: Client(u, row, t, rng.child("client", u), once) for u, row in rows}
         server = Server(t, o.bits)
         before, after = self._leave(n, rng.child("dropout"))
 
@@ -115,7 +115,7 @@ class PairwiseMasks(SecureSum):
         self.check(n)
         o, t = self.options, self.threshold(n)
         code = FixedPoint(o.bits, o.bound, n)
-        rows = code.encode(vectors.detach().cpu().double().numpy())
+        rows = _encoded(code, vectors)
         before, after = self._leave(n, rng.child("dropout"))
         sent = [u for u in range(n) if u not in before]
         answered = len(set(sent) - after)
@@ -128,8 +128,12 @@ class PairwiseMasks(SecureSum):
         except TooFewSurvivors as failed:
             failed.bytes_up, failed.bytes_down = up, down
             raise
-        total = torch.from_numpy(code.decode(rows[sent].sum(0, dtype=rows.dtype))).to(vectors)
-        return Exchange(None, total, tuple(sent), extra_up=up / n, extra_down=down / n)
+        total = np.zeros(d, np.dtype(f"<u{o.bits // 8}"))
+        for u, row in enumerate(rows):
+            if u not in before:
+                total += row
+        decoded = torch.from_numpy(code.decode(total)).to(vectors)
+        return Exchange(None, decoded, tuple(sent), extra_up=up / n, extra_down=down / n)
 
     def _leave(self, n: int, rng: Rng) -> tuple[set[int], set[int]]:
         """The clients that drop out before the masked vector, and those that drop out after it.
@@ -140,6 +144,13 @@ class PairwiseMasks(SecureSum):
         gone = np.flatnonzero(leaves < self.options.dropout).tolist()
         before = {u for u in gone if early[u] < 0.5}
         return before, set(gone) - before
+
+
+def _encoded(code: FixedPoint, vectors: Tensor) -> Iterator[Words]:
+    """Each vector as words, one after the other. Raises TooLarge before the first one for a value of any of them."""
+    low, high = vectors.detach().aminmax()  # NaN if any value is
+    code.require(float(torch.maximum(-low, high)))
+    return (code.encode(row.detach().cpu().double().numpy()) for row in vectors)
 
 
 def _size(messages: Mapping[int, bytes]) -> int:
