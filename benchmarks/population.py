@@ -11,7 +11,8 @@ Every case has a process of its own, which first plays a small federation, so th
     peak        the most resident memory during the rounds beyond what there was before them, data included
     uploads     the uploads of one round; peak/uploads: how many copies of them the peak would be
 
-Secure sums exchange messages for every pair of clients (`pairwise-masks`): they are measured up to `--secure` clients.
+`pairwise-masks` exchanges messages for every pair of clients: it is measured up to `--secure` clients, and with 64
+neighbours a client up to `--sparse`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -42,12 +44,14 @@ from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 
-PLAIN = ("fedavg", "fedavg+median", "fedavg+krum", "fedavg+nnm+trimmed-mean")
-SECURE = ("fedavg+pairwise-masks",)
+PLAIN = ("fedavg", "median", "krum", "nnm+trimmed-mean")
+SECURE = "pairwise-masks"
+NEIGHBOURS = 64
+SPARSE = f"{SECURE}, {NEIGHBOURS} neighbours"
 SIZES = (100, 1_000, 10_000)
 SAMPLED = 10
 SAMPLES, BATCH = 8, 4
-LARGE, FEW = 1_000, 4
+LARGE, FEW = 1_000, 3
 """A federation whose rounds have more clients plays few of them."""
 WARM = 10
 """Clients of the federation that loads the libraries."""
@@ -94,11 +98,13 @@ class Row:
     uploads: int
 
 
-def cases(sizes: tuple[int, ...], secure: int) -> list[Case]:
+def cases(sizes: tuple[int, ...], secure: int, sparse: int) -> list[Case]:
     """Both curves."""
-    found = [Case("population", name, n, SAMPLED) for name in (*PLAIN, *SECURE) for n in sizes]
+    found = [Case("population", name, n, SAMPLED) for name in (*PLAIN, SECURE) for n in sizes]
     found += [Case("cohort", name, n, n) for name in PLAIN for n in sizes]
-    return found + [Case("cohort", name, n, n) for name in SECURE for n in sorted({*sizes, secure}) if n <= secure]
+    for name, most in ((SECURE, secure), (SPARSE, sparse)):
+        found += [Case("cohort", name, n, n) for n in sorted({*sizes, secure, sparse}) if n <= most]
+    return found
 
 
 def problem(population: int, cohort: int, rounds: int) -> Problem:
@@ -124,7 +130,7 @@ def measure(case: Case, rounds: int) -> Row:
     setup = time.process_time() - began
     before = renew_peak()
     making, after = play(case.defense, built)
-    spent = [b - a for a, b in zip(after, after[1:], strict=False)]
+    spent = [b - a for a, b in pairwise(after)]
     upload = sum(p.numel() * p.element_size() for p in built.init.values())
     return Row(
         **asdict(case), setup=setup + making, round=statistics.median(spent), peak=resident("VmHWM") - before,
@@ -135,7 +141,8 @@ def measure(case: Case, rounds: int) -> Row:
 def play(name: str, built: Problem) -> tuple[float, list[float]]:
     """CPU seconds to make the defense, and the process's CPU time after each round."""
     began = time.process_time()
-    defense = make_defense(parse(defense_cards(name), {}, {}), built.task)
+    own = {SECURE: {"neighbours": str(NEIGHBOURS)}} if name == SPARSE else {}
+    defense = make_defense(parse(defense_cards(name.partition(",")[0]), {}, own), built.task)
     making = time.process_time() - began
     after: list[float] = []
     federation.run(defense, built, Rng(0).child("federation"), progress=lambda _: after.append(time.process_time()))
@@ -169,7 +176,7 @@ def line(r: Row) -> str:
     """One line of the table."""
     mega = 1e6
     cells = (
-        r.curve, r.defense.removeprefix("fedavg+"), f"{r.cohort:,} of {r.population:,}", f"{r.setup:.2f}",
+        r.curve, r.defense, f"{r.cohort:,} of {r.population:,}", f"{r.setup:.2f}",
         f"{r.round * 1e3:,.1f}", f"{r.round / r.cohort * 1e3:.3f}", f"{r.peak / mega:,.1f}", f"{r.uploads / mega:,.1f}",
         f"{r.peak / r.uploads:.1f}",
     )  # fmt: skip
@@ -180,9 +187,10 @@ def main() -> None:
     """Measure all cases, or one; print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of a federation, 2 or more; 4 at most of more than 1,000 clients a round")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds of a federation, 2 or more; 3 at most if large")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="clients, separated by commas")
     parser.add_argument("--secure", type=int, default=300, help="the most clients of a secure sum")
+    parser.add_argument("--sparse", type=int, default=1_000, help="the most clients of one among neighbours")
     parser.add_argument("--only", default="", help="cases whose curve and defense contain this text")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -190,7 +198,7 @@ def main() -> None:
         print(json.dumps(asdict(measure(Case(**json.loads(given.case)), given.rounds))))
         return
     sizes = tuple(int(size) for size in given.sizes.split(","))
-    chosen = [c for c in cases(sizes, given.secure) if given.only in f"{c.curve} {c.defense}"]
+    chosen = [c for c in cases(sizes, given.secure, given.sparse) if given.only in f"{c.curve} {c.defense}"]
     if not given.json:
         print(", ".join(f"{k} {v}" for k, v in machine().items()) + "; CPU time, MB of 10^6 bytes\n")
         print("| curve | rule | clients | set-up s | round ms | ms a client | peak MB | uploads MB | peak/uploads |")

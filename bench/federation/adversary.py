@@ -22,6 +22,7 @@ from fedarena.core.threat import Knowledge, NotApplicable
 from fedarena.problem.problem import Problem
 from fedarena.problem.task import Batch
 
+
 class NoAdversary:
     """The stand-in for an adversary where all clients follow the protocol."""
 

@@ -1,11 +1,14 @@
 """A client of the masking protocol (Bonawitz et al. 2017, Figure 4), driven by messages.
 
     round 0   advertise   up: public keys c (to encrypt shares) and s (to agree on masks)
-    round 1   share       down: all public keys           up: shares of s's private key and of b, encrypted for each
+    round 1   share       down: public keys               up: shares of s's private key and of b, encrypted for each
     round 2   upload      down: the shares meant for it   up: y_u
     round 4   reveal      down: who sent an upload        up: shares of b of those who did, of s of those who did not
 
     y_u = x_u + PRG(b_u) + Σ_{v<u} PRG(s_uv) − Σ_{v>u} PRG(s_uv)
+
+The roster of public keys has everybody, or the client and its neighbours (Bell et al. 2020): it shares masks and
+secrets with those on it alone.
 
 x_u is a vector of words modulo 2^32 or 2^64, and so is all arithmetic. A client answers every round once: of each
 other client it gives a share of b or one of s, and never both. Round 3 of the figure (signed agreement on who is alive)
@@ -63,14 +66,14 @@ class Client:
         halves = {half for keys in self._keys.values() for half in (keys[:SIZE], keys[SIZE:])}
         if len(halves) < 2 * len(self._keys):
             raise Refused("the roster has a key twice")
-        n = max(self._keys) + 1
+        points = [v + 1 for v in self._keys]
         of_key, of_seed = (
-            shamir.split(int.from_bytes(secret, "little"), n, self.threshold, self._rng.child("shares", name))
+            shamir.split(int.from_bytes(secret, "little"), points, self.threshold, self._rng.child("shares", name))
             for name, secret in (("s", self._masking_raw), ("b", self.self_seed))
         )
         boxes = {}
         for v in self._keys:
-            two = tuple(f[v].to_bytes(shamir.SHARE, "little") for f in (of_key, of_seed))
+            two = tuple(f[v + 1].to_bytes(shamir.SHARE, "little") for f in (of_key, of_seed))
             if v == self.index:
                 self.shares[v] = two[0], two[1]
             else:

@@ -8,6 +8,7 @@ Available libraries draw their own coefficients, so that a replay would differ, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 from fedarena.core.rng import Rng
@@ -19,13 +20,13 @@ SHARE = 33
 """Bytes of a share."""
 
 
-def split(secret: int, n: int, t: int, rng: Rng, prime: int = PRIME) -> list[int]:
-    """Shares f(1) … f(n) of a secret in [0, prime), any t of which give it; n < prime."""
+def split(secret: int, points: Collection[int], t: int, rng: Rng, prime: int = PRIME) -> dict[int, int]:
+    """Shares f(x) of a secret in [0, prime) by point x, any t of which give it; 0 < x < prime."""
     wide = prime.bit_length() // 8 + 17  # 128 bits more than the prime: the rest of the division is as good as uniform
     drawn = rng.numpy().bytes(wide * (t - 1))
     rising = [secret, *(int.from_bytes(drawn[i : i + wide], "little") % prime for i in range(0, len(drawn), wide))]
     falling = rising[::-1]
-    return [_evaluate(falling, x) % prime for x in range(1, n + 1)]
+    return {x: _evaluate(falling, x) % prime for x in points}
 
 
 def _evaluate(falling: list[int], x: int) -> int:
@@ -40,11 +41,9 @@ def weights(points: Collection[int], prime: int = PRIME) -> dict[int, int]:
     """λ_x for every x in `points`: the same for all secrets whose shares are at these points."""
     weights = {}
     for x in points:
-        above, below = 1, 1
-        for z in points:
-            if z != x:
-                above, below = above * z % prime, below * (z - x) % prime
-        weights[x] = above * pow(below, -1, prime) % prime
+        above = math.prod(z for z in points if z != x)
+        below = math.prod(z - x for z in points if z != x)  # of small numbers: one division is faster than many
+        weights[x] = above * pow(below % prime, -1, prime) % prime
     return weights
 
 

@@ -11,6 +11,7 @@ from scipy.stats import chisquare
 from fedarena.core.rng import Rng
 from fedarena.defenses.secure import shamir
 from fedarena.defenses.secure.client import Client
+from fedarena.defenses.secure.graph import circles
 from fedarena.defenses.secure.key_agreement import SIZE, Agree, KeyPair, agree
 from fedarena.defenses.secure.messages import MASKING
 from fedarena.defenses.secure.server import Server
@@ -19,25 +20,32 @@ from fedarena.defenses.secure.stream import Words, read, words
 
 @dataclass(frozen=True)
 class Play:
-    """A round after round 2. uploads: y_u by client; alive: the server's list of them as a message."""
+    """A round after round 2. uploads: y_u by client; alive: the server's list of them as a message, by recipient."""
 
     clients: list[Client]
     server: Server
     uploads: dict[int, Words]
-    alive: bytes
+    alive: dict[int, bytes]
 
     def total(self, silent: Collection[int] = ()) -> Words:
         """The rest of the round, in which the clients of `silent` do not answer."""
-        return self.server.total({u: self.clients[u].reveal(self.alive) for u in self.uploads if u not in silent})
+        return self.server.total({u: self.clients[u].reveal(self.alive[u]) for u in self.uploads if u not in silent})
 
 
-def play(vectors: Words, t: int, rng: Rng, gone: Collection[int] = (), agreement: Agree = agree) -> Play:
+def play(
+    vectors: Words,
+    t: int,
+    rng: Rng,
+    gone: Collection[int] = (),
+    agreement: Agree = agree,
+    neighbours: int = 0,
+) -> Play:
     """Rounds 0 to 2; the clients of `gone` drop out before their masked vectors."""
     bits = 8 * vectors.itemsize
     clients = [Client(u, x, t, rng.child(u), agreement) for u, x in enumerate(vectors)]
-    server = Server(t, bits)
+    server = Server(t, bits, circles(len(vectors), neighbours, rng.child("graph")))
     roster = server.roster({c.index: c.advertise() for c in clients})
-    routed = server.route({c.index: c.share(roster) for c in clients})
+    routed = server.route({c.index: c.share(roster[c.index]) for c in clients})
     sent = {c.index: c.upload(routed[c.index]) for c in clients if c.index not in gone}
     alive = server.alive(sent)
     return Play(clients, server, {u: read(message, bits) for u, message in sent.items()}, alive)

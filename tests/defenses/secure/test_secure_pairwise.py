@@ -88,9 +88,9 @@ def outcome(sum_up: Callable[[Tensor, Rng], Exchange], x: Tensor, seed: int) -> 
     return done.total.tolist(), done.survivors, up, done.extra_down
 
 
-@pytest.mark.parametrize("bits", [32, 64])
-def test_the_sum_without_messages_is_that_of_the_protocol(bits: int) -> None:
-    secure, x = PairwiseMasks(Options(bits=bits, dropout=0.4)), vectors(7, 5)
+@pytest.mark.parametrize(("bits", "neighbours", "dropout"), [(32, 0, 0.4), (64, 0, 0.4), (64, 4, 0.25)])
+def test_the_sum_without_messages_is_that_of_the_protocol(bits: int, neighbours: int, dropout: float) -> None:
+    secure, x = PairwiseMasks(Options(bits=bits, dropout=dropout, neighbours=neighbours)), vectors(7, 5)
     outcomes = [outcome(secure, x, seed) for seed in range(16)]
     assert [outcome(secure.without_messages, x, seed) for seed in range(16)] == outcomes
     told = " ".join(str(first) for first, *_ in outcomes)

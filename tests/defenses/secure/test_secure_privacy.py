@@ -15,6 +15,7 @@ from fedarena.defenses.secure import shamir
 from fedarena.defenses.secure.cards.pairwise_masks import Options
 from fedarena.defenses.secure.client import Client, Refused
 from fedarena.defenses.secure.fixed_point import FixedPoint
+from fedarena.defenses.secure.graph import circles
 from fedarena.defenses.secure.key_agreement import KeyPair
 from fedarena.defenses.secure.messages import BOX, KEYS, pack, unpack
 from fedarena.defenses.secure.pairwise import PairwiseMasks
@@ -96,7 +97,7 @@ def test_fewer_shares_than_the_threshold_unmask_nothing() -> None:
     """The server refuses; one that goes on with t − 1 shares gets something else than the sum."""
     x = vector("comb", 5)
     done = play(x, 4, Rng(0))
-    revealed = {u: done.clients[u].reveal(done.alive) for u in range(3)}
+    revealed = {u: done.clients[u].reveal(done.alive[u]) for u in range(3)}
     with pytest.raises(TooFewSurvivors, match="3 clients answered the unmasking, allowed: at least 4"):
         done.server.total(revealed)
     done.server.threshold = 3
@@ -111,8 +112,8 @@ def test_whoever_reads_all_messages_learns_the_sum() -> None:
     """The unmasking's shares are in clear: a second server, fed with the messages alone, ends with the same total."""
     x = vector("comb", 4)
     done = play(x, 3, Rng(0), gone={1})
-    revealed = {u: done.clients[u].reveal(done.alive) for u in done.uploads}
-    listener = Server(3, 64)
+    revealed = {u: done.clients[u].reveal(done.alive[u]) for u in done.uploads}
+    listener = Server(3, 64, done.server.circles)
     listener.roster(done.server.keys)
     listener.route({u: pack(sent) for u, sent in done.server.boxes.items()})
     listener.alive({u: y.tobytes() for u, y in done.uploads.items()})
@@ -209,7 +210,7 @@ def test_a_client_gives_a_share_of_either_secret_and_never_of_both() -> None:
         assert answer[0] == done.clients[u].shares[0][0] != done.clients[u].shares[0][1]
         assert answer[1] == done.clients[u].shares[1][1] != done.clients[u].shares[1][0]
         with pytest.raises(Refused, match="reveal is asked for after reveal, and comes once"):
-            done.clients[u].reveal(done.alive)
+            done.clients[u].reveal(done.alive[u])
     key = joined({u: answer[0] for u, answer in answers.items() if u <= 3}).to_bytes(32, "little")
     publics = {c.index: c.masking.public for c in done.clients[1:]}
     bare = without(done.uploads[0], 0, KeyPair.of(key), publics)
@@ -231,7 +232,7 @@ def test_telling_two_stories_takes_colluders(colluders: int) -> None:
             if c.index >= n - colluders:
                 of_key[c.index], of_seed[c.index] = c.shares[0]
             elif c.index < size or c.index == 0:  # client 0 itself would not believe that it is gone
-                of_seed[c.index] = unpack(c.reveal(done.alive), shamir.SHARE)[0]
+                of_seed[c.index] = unpack(c.reveal(done.alive[c.index]), shamir.SHARE)[0]
             else:
                 of_key[c.index] = unpack(c.reveal(lie), shamir.SHARE)[0]
         target = done.clients[0]
@@ -259,9 +260,9 @@ def test_clients_refuse_what_breaks_the_protocol() -> None:
         clients[2].share(pack({**keys, 3: keys[0]}))
 
     clients, keys = started()
-    server = Server(3, 64)
+    server = Server(3, 64, circles(4, 0, Rng(0)))
     roster = server.roster(keys)
-    routed = server.route({c.index: c.share(roster) for c in clients})
+    routed = server.route({c.index: c.share(roster[c.index]) for c in clients})
     swapped = unpack(routed[0], BOX)
     with pytest.raises(Refused, match="that client 1 did not encrypt for this one"):
         clients[0].upload(pack({1: swapped[2], 2: swapped[1], 3: swapped[3]}))

@@ -17,7 +17,7 @@ from fedarena.defenses.secure.shamir import PRIME, SHARE, join, split, weights
 @given(st.data(), st.integers(0, 2**256 - 1), st.integers(1, 12), st.integers(0, 2**32))
 def test_any_t_shares_give_the_secret(data: st.DataObject, secret: int, n: int, seed: int) -> None:
     t = data.draw(st.integers(1, n))
-    shares = dict(enumerate(split(secret, n, t, Rng(seed)), 1))
+    shares = split(secret, range(1, n + 1), t, Rng(seed))
     points = data.draw(st.permutations(range(1, n + 1)))[:t]
     assert join(shares, weights(points)) == secret
     assert all(0 <= share < PRIME < 2 ** (8 * SHARE) for share in shares.values())
@@ -25,14 +25,14 @@ def test_any_t_shares_give_the_secret(data: st.DataObject, secret: int, n: int, 
 
 @pytest.mark.parametrize("secret", [0, 1, 2**256 - 1])
 def test_fewer_shares_give_something_else(secret: int) -> None:
-    shares = dict(enumerate(split(secret, 5, 3, Rng(0)), 1))
+    shares = split(secret, range(1, 6), 3, Rng(0))
     assert all(join(shares, weights(two)) != secret for two in combinations(shares, 2))
 
 
 def test_fewer_shares_fit_every_secret_once() -> None:
     """Over a small field, exactly: as the missing share takes every value, so does the secret."""
     prime, n, t = 11, 5, 3
-    shares = dict(enumerate(split(7, n, t, Rng(0), prime), 1))
+    shares = split(7, range(1, n + 1), t, Rng(0), prime)
     for *known, missing in combinations(range(1, n + 1), t):
         lagrange = weights([*known, missing], prime)
         fitting = [join({**shares, missing: value}, lagrange, prime) for value in range(prime)]
@@ -44,8 +44,8 @@ def test_fewer_shares_are_uniform_whatever_the_secret(secret: int) -> None:
     """Over a small field, by counting: each of the 25 pairs of shares comes up alike."""
     counts = np.zeros((5, 5))
     for seed in range(3000):
-        shares = split(secret, 4, 3, Rng(seed), 5)
-        counts[shares[1], shares[3]] += 1
+        shares = split(secret, range(1, 5), 3, Rng(seed), 5)
+        counts[shares[2], shares[4]] += 1
     assert chisquare(counts.ravel()).pvalue > 1e-3
 
 
