@@ -40,13 +40,13 @@ from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.defense import Broadcast, Cohort, Direction, State
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, flatten, row, rows, shaped
+from fedarena.core.tensors import Tensors, row, rows, shaped
 from fedarena.defenses.two_stage.hardened_card import Options
 from fedarena.defenses.two_stage.protocol import SCORES, TwoStage
-from fedarena.problem.task import Batch, Task
+from fedarena.problem.task import Task
 
 TRACE, REACH, SPREAD = "trace", "reach", "spread"
-"""The server's memory for each client and λ: e [C, 2, d], w [C, 2], κ [C, 2]."""
+"""The server's memory, for each client that took part under NAME.CLIENT: e [2, d], w [2], κ [2] for both λ."""
 
 
 class TwoStageHardened(TwoStage):
@@ -63,25 +63,17 @@ class TwoStageHardened(TwoStage):
                 "second_stage=true"
             )
 
-    def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:
-        state, flat = super().init(params, rng, auxiliary), flatten(params)
-        clients, decays = len(self.task.sizes), len(self._decays(flat))
-        memory = {
-            TRACE: flat.new_zeros(clients, decays, len(flat)),
-            REACH: flat.new_zeros(clients, decays),
-            SPREAD: flat.new_zeros(clients, decays),
-        }
-        return replace(state, extra={**state.extra, **memory})
-
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         """As inherited, on uploads that pass. The verdict has `implausible` [n], 1 for the others, and all `score`."""
         x, extra = rows(ups), dict(state.extra)
         members, keep = torch.tensor(cohort.clients, device=x.device), self._decays(x[0])
-        trace = torch.lerp(x.unsqueeze(1), extra[TRACE][members], keep.unsqueeze(1))
-        reach = keep * extra[REACH][members] + (1 - keep)
-        spread = keep**2 * extra[SPREAD][members] + (1 - keep) ** 2
-        for name, value in ((TRACE, trace), (REACH, reach), (SPREAD, spread)):
-            extra[name] = extra[name].index_copy(0, members, value)
+        trace = torch.lerp(x.unsqueeze(1), _kept(extra, TRACE, cohort, x.new_zeros(2, x.shape[1])), keep.unsqueeze(1))
+        reach = keep * _kept(extra, REACH, cohort, x.new_zeros(2)) + (1 - keep)
+        spread = keep**2 * _kept(extra, SPREAD, cohort, x.new_zeros(2)) + (1 - keep) ** 2
+        for name, values in ((TRACE, trace), (REACH, reach), (SPREAD, spread)):
+            # Of clients that are sampled, one row in memory would keep those of all clients of its round.
+            own = values if self.task.participants == len(self.task.sizes) else [one.clone() for one in values]
+            extra.update(zip((f"{name}.{client}" for client in cohort.clients), own, strict=True))
         extra[SCORES] = extra[SCORES].index_copy(0, members, self.options.score_decay * extra[SCORES][members])
         reference = self._reference_gradient(state, dict(extra))
         scores = x @ reference
@@ -112,3 +104,8 @@ class TwoStageHardened(TwoStage):
         noise = std**2 * spread * (d + self.options.norm_sds * math.sqrt(2 * d))
         repeated = 2 * spread * r * std * math.sqrt(d) / keep if self.options.momentum else 0.0
         return noise + repeated + 6 * reach * r * std * spread.sqrt() + (reach * r) ** 2
+
+
+def _kept(extra: Tensors, name: str, cohort: Cohort, nothing: Tensor) -> Tensor:
+    """What the server remembers of the cohort's clients, stacked; `nothing` of one that never took part."""
+    return torch.stack([extra.get(f"{name}.{client}", nothing) for client in cohort.clients])

@@ -37,7 +37,7 @@ CARD = Card(
     equations="both tests in fedarena.defenses.two_stage.hardened; everything else as two-stage",
     departures=(
         "Not from a paper: a change to two-stage that was tried against rank-map and bank.",
-        "The server keeps two average uploads of each client, 2d numbers a client.",
+        "The server keeps two average uploads of each client that took part, 2d numbers a client.",
         "The bound on an honest signal takes batches for their nominal size; Poisson batches may be larger.",
     ),
     check="what it lets through and what it costs: tests/defenses/two_stage/test_hardened.py",

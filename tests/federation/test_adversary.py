@@ -197,6 +197,26 @@ class Told:
     cohorts: list[Cohort] = field(default_factory=list)
 
 
+def test_clients_that_compute_nothing_draw_nothing() -> None:
+    """But the first participant does, on whom memory is measured."""
+    drawn: list[int] = []
+
+    class Drawing(FedAvg):
+        def draw(self, rng: Rng) -> Tensors:
+            drawn.append(int(rng.path[-1]))
+            return {}
+
+    class Silent(Obedient):
+        follows = False
+
+        def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
+            return {name: torch.zeros(view.size, *w.shape) for name, w in view.down.items()}, memory
+
+    problem = problem_of(rounds=1)
+    play(Silent, problem=problem, defense=Drawing(NoOptions(), problem.task))
+    assert set(drawn) == {0, *range(6)} - {client for client in problem.corrupted if client}
+
+
 def test_the_server_is_told_nothing_about_who_is_corrupted() -> None:
     problem, told = problem_of(), Told()
 

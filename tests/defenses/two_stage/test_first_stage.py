@@ -13,7 +13,7 @@ from scipy import stats
 from torch import Tensor
 
 from fedarena.core.rng import Rng
-from fedarena.defenses.two_stage.first_stage import FirstStage, critical, statistic
+from fedarena.defenses.two_stage.first_stage import MANY, FirstStage, critical, statistic
 
 ANY = 1e12
 """Standard deviations that no row is away: the KS test alone."""
@@ -114,3 +114,15 @@ def test_rows_are_judged_by_themselves_and_in_units_of_their_noise():
     assert FirstStage().rejects(z, 1.0).tolist() == alone
     assert 0 < sum(alone) < 11
     assert FirstStage().rejects(z * 7.0, 7.0).tolist() == alone
+
+
+def test_equal_rows_among_many_have_one_verdict_each():
+    """Colluders may send the same: such rows are tested once, and come out as they do alone."""
+    x = normal(MANY + 40, 300)
+    x[20:MANY] = x[20]
+    x[MANY + 5 : MANY + 9] = 3.0
+    x[-4:] = x[-1]
+    stage = FirstStage(level=0.3)
+    found = stage.rejects(x, 1.0)
+    assert found.tolist() == [bool(stage.rejects(row[None], 1.0)) for row in x]
+    assert 0 < int(found.sum()) < len(x)

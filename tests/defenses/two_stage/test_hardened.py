@@ -120,9 +120,15 @@ def test_averages_of_uploads_are_kept_per_client_over_its_own_rounds() -> None:
         for i, keep in enumerate((0.7, 0.9)):
             weights = [(1 - keep) * keep**j for j in range(len(seen[c]))]
             e = sum(w * g for w, g in zip(weights, reversed(seen[c]), strict=True))
-            torch.testing.assert_close(state.extra["trace"][c, i], e)
-            assert float(state.extra["reach"][c, i]) == pytest.approx(sum(weights))
-            assert float(state.extra["spread"][c, i]) == pytest.approx(sum(w * w for w in weights))
+            torch.testing.assert_close(state.extra[f"trace.{c}"][i], e)
+            assert float(state.extra[f"reach.{c}"][i]) == pytest.approx(sum(weights))
+            assert float(state.extra[f"spread.{c}"][i]) == pytest.approx(sum(w * w for w in weights))
+
+
+def test_the_server_remembers_those_that_took_part_alone() -> None:
+    defense = make()
+    state = aggregate(defense, server(defense), noise(defense, 2, 0), (1, 4))
+    assert {name for name in state.extra if name.startswith("trace.")} == {"trace.1", "trace.4"}
 
 
 def test_the_slow_average_leaves_as_much_noise_as_an_honest_signal_is_long() -> None:
@@ -223,7 +229,7 @@ def test_options_act(name: str, value: float) -> None:
     a, b = states
     seen = (
         (a.verdict["implausible"], b.verdict["implausible"]),
-        *((a.extra[k], b.extra[k]) for k in ("trace", "scores")),
+        *((a.extra[k], b.extra[k]) for k in ("trace.0", "scores")),
     )
     assert not all(torch.equal(*pair) for pair in seen)
 
