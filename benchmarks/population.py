@@ -4,6 +4,11 @@ Two curves. *Population*: 10 clients take part in each round, of 100, 1,000 and 
 of 100, 1,000 and 10,000 clients take part. Digits, an MLP of 100 units (7,510 numbers an upload), FedAvg with two local
 steps on batches of 4; each client holds 8 samples of its own draw, which others may hold as well.
 
+`--corrupted 379,1979` measures the two-stage paper's federations of 20 honest workers and so many corrupted ones (95,
+99 %) in place of the curves: Fashion-MNIST, MLP, batch 16, both stages, ε = 2, labels flipped (each corrupted worker
+trains), or Gaussian uploads (none does). There the attacker's pool of samples, which repeats the training set as often
+as the paper resamples it, counts in the peak. Needs the data set.
+
 Every case has a process of its own, which first plays a small federation, so that libraries are loaded.
 
     set-up      CPU seconds to build the problem and the protocol
@@ -26,27 +31,35 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from side_by_side import machine, note
 
+from fedarena.contracts.defense import Defense
 from fedarena.core import plugin_file, registry
 from fedarena.core.card import Card
 from fedarena.core.options import option
 from fedarena.core.rng import Rng
 from fedarena.federation import rounds as federation
-from fedarena.federation.compose import defense_cards, make_defense, parse
+from fedarena.federation.adversary import Adversary, knowledge_of
+from fedarena.federation.compose import auxiliary, defense_cards, make_defense, make_poisoning, parse
+from fedarena.federation.spec import MethodSpec
 from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
+from fedarena.reproduce.machine import Machine
+from fedarena.reproduce.two_stage.common import Experiment, group
 
 PLAIN = ("fedavg", "median", "krum", "nnm+trimmed-mean")
 SECURE = "pairwise-masks"
 NEIGHBOURS = 64
+HONEST = 20
+"""Workers of the two-stage paper that follow the protocol."""
 SPARSE = f"{SECURE}, {NEIGHBOURS} neighbours"
 SIZES = (100, 1_000, 10_000)
 SAMPLED = 10
@@ -107,6 +120,11 @@ def cases(sizes: tuple[int, ...], secure: int, sparse: int) -> list[Case]:
     return found
 
 
+def corrupted_cases(numbers: tuple[int, ...]) -> list[Case]:
+    """The two-stage paper's federations; the curve names the attack."""
+    return [Case(attack, "two-stage", HONEST + n, HONEST + n) for attack in ("label-flip", "gaussian") for n in numbers]
+
+
 def problem(population: int, cohort: int, rounds: int) -> Problem:
     """The federation's data, split and model."""
     schedule = Schedule(
@@ -120,33 +138,59 @@ def problem(population: int, cohort: int, rounds: int) -> Problem:
     return build(spec, 0)
 
 
-def measure(case: Case, rounds: int) -> Row:
+def measure(case: Case, rounds: int, data: Path | None) -> Row:
     """Play the case in this process."""
     torch.set_num_threads(1)
     plugin_file.use([__file__])
-    play(case.defense, problem(WARM, WARM, 2))
+    play(defense_of("fedavg", warm := problem(WARM, WARM, 2)), warm)
     began = time.process_time()
-    built = problem(case.population, case.cohort, rounds)
+    if case.defense == "two-stage":
+        defense, built, attack = two_stage(case, rounds, data)
+    else:
+        built = problem(case.population, case.cohort, rounds)
+        defense, attack = defense_of(case.defense, built), None
     setup = time.process_time() - began
+    if attack is None:
+        play(defense_of(case.defense, warm), warm)
     before = renew_peak()
-    making, after = play(case.defense, built)
-    spent = [b - a for a, b in pairwise(after)]
+    after = play(defense, built, attack)
     upload = sum(p.numel() * p.element_size() for p in built.init.values())
     return Row(
-        **asdict(case), setup=setup + making, round=statistics.median(spent), peak=resident("VmHWM") - before,
-        uploads=case.cohort * upload,
+        **asdict(case), setup=setup, round=statistics.median(b - a for a, b in pairwise(after)),
+        peak=resident("VmHWM") - before, uploads=case.cohort * upload,
     )  # fmt: skip
 
 
-def play(name: str, built: Problem) -> tuple[float, list[float]]:
-    """CPU seconds to make the defense, and the process's CPU time after each round."""
-    began = time.process_time()
+def defense_of(name: str, built: Problem) -> Defense:
+    """The protocol of a case of the curves."""
     own = {SECURE: {"neighbours": str(NEIGHBOURS)}} if name == SPARSE else {}
-    defense = make_defense(parse(defense_cards(name.partition(",")[0]), {}, own), built.task)
-    making = time.process_time() - began
+    return make_defense(parse(defense_cards(name.partition(",")[0]), {}, own), built.task)
+
+
+def two_stage(case: Case, rounds: int, data: Path | None) -> tuple[Defense, Problem, MethodSpec]:
+    """A federation of the two-stage paper, and its attack."""
+    share = (case.population - HONEST + 0.5) / (case.population + 0.5)  # of which `group` makes that number again
+    experiment = Experiment("fashion-mnist", "", None, byzantine=share, attack=case.curve, rounds=rounds)
+    spec = group(experiment, Machine(data), 0)
+    assert spec.problem.clients == case.population
+    assert spec.attack is not None
+    quiet = replace(spec.problem, schedule=replace(spec.problem.schedule, eval_every=0))
+    built = build(quiet, 0, data, auxiliary=auxiliary(spec.defense))
+    return make_defense(spec.defense, built.task), built, spec.attack
+
+
+def play(defense: Defense, built: Problem, attack: MethodSpec | None = None) -> list[float]:
+    """The process's CPU time after each round."""
     after: list[float] = []
-    federation.run(defense, built, Rng(0).child("federation"), progress=lambda _: after.append(time.process_time()))
-    return making, after
+    adversary = None
+    if attack is not None:
+        made = make_poisoning(attack, knowledge_of(built, defense, "own"))
+        adversary = Adversary(made, frozenset(built.corrupted), Rng(1))
+    federation.run(
+        defense, built, Rng(0).child("federation"), adversary=adversary,
+        progress=lambda _: after.append(time.process_time()),
+    )  # fmt: skip
+    return after
 
 
 def renew_peak() -> int:
@@ -164,10 +208,11 @@ def resident(line: str) -> int:
         return 1024 * next(int(text.split()[1]) for text in file if text.startswith(f"{line}:"))
 
 
-def in_a_process(case: Case, rounds: int) -> Row:
+def in_a_process(case: Case, rounds: int, data: Path | None) -> Row:
     """Play the case in a process of its own."""
     played = rounds if case.cohort <= LARGE else min(rounds, FEW)
     command = [sys.executable, __file__, "--case", json.dumps(asdict(case)), "--rounds", str(played)]
+    command += [] if data is None else ["--data", str(data)]
     done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE, check=True)
     return Row(**json.loads(done.stdout))
 
@@ -192,13 +237,18 @@ def main() -> None:
     parser.add_argument("--secure", type=int, default=300, help="the most clients of a secure sum")
     parser.add_argument("--sparse", type=int, default=1_000, help="the most clients of one among neighbours")
     parser.add_argument("--only", default="", help="cases whose curve and defense contain this text")
+    parser.add_argument("--corrupted", default="", help="corrupted workers of two-stage, in place of the curves")
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.case:
-        print(json.dumps(asdict(measure(Case(**json.loads(given.case)), given.rounds))))
+        print(json.dumps(asdict(measure(Case(**json.loads(given.case)), given.rounds, given.data))))
         return
-    sizes = tuple(int(size) for size in given.sizes.split(","))
-    chosen = [c for c in cases(sizes, given.secure, given.sparse) if given.only in f"{c.curve} {c.defense}"]
+    if given.corrupted:
+        every = corrupted_cases(tuple(map(int, given.corrupted.split(","))))
+    else:
+        every = cases(tuple(map(int, given.sizes.split(","))), given.secure, given.sparse)
+    chosen = [case for case in every if given.only in f"{case.curve} {case.defense}"]
     if not given.json:
         print(", ".join(f"{k} {v}" for k, v in machine().items()) + "; CPU time, MB of 10^6 bytes\n")
         print("| curve | rule | clients | set-up s | round ms | ms a client | peak MB | uploads MB | peak/uploads |")
@@ -206,7 +256,7 @@ def main() -> None:
     rows = []
     for case in chosen:
         try:
-            rows.append(in_a_process(case, given.rounds))
+            rows.append(in_a_process(case, given.rounds, given.data))
         except subprocess.CalledProcessError as error:
             note(f"{case}: ended with {error.returncode}, left out")
             continue

@@ -17,7 +17,7 @@ from fedarena.core.contract import is_built_in
 from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.global_generators import seeded_generators
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, nbytes, to
+from fedarena.core.tensors import Tensors, is_plain, nbytes, to
 from fedarena.core.threat import CURIOUS
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.client_memory import PeakMemory
@@ -286,8 +286,17 @@ def _uploads(federation: Federation, work: ClientWork, sent: Broadcast, t: int) 
         [memories.get(work.clients[i], {}) for i in computing],
         [work.noises[i] for i in computing],
     )
+    if len(work.clients) < len(federation.problem.shards):
+        after = [_apart(memory) for memory in after]
     memories.update(zip((work.clients[i] for i in computing), after, strict=True))
     return Uploads(adversary.uploads(t, _cohort(federation, work.clients), sent.down, computed), computing[0])
+
+
+def _apart(memory: Tensors) -> Tensors:
+    """A memory without views: one row of a tensor of all participants would keep those of the others, too."""
+    return {
+        name: t.clone() if is_plain(t) and t.untyped_storage().nbytes() > t.nbytes else t for name, t in memory.items()
+    }
 
 
 def _computing(federation: Federation, clients: tuple[int, ...]) -> list[int]:

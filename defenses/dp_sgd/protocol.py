@@ -179,9 +179,7 @@ class DPSGD(FedAvg):
             if NOISE in noise:
                 up += noise[NOISE]
         ups /= self.task.schedule.batch_size
-        # Of clients that are sampled, one row in memory would keep those of all clients of its round.
-        apart = self.task.participants < len(self.task.sizes)
-        return shaped(ups, down), [self._memory_after(up.clone() if apart else up) for up in ups]
+        return shaped(ups, down), [self._memory_after(up) for up in ups]
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """As inherited, scaled to a batch of the nominal size."""

@@ -203,6 +203,17 @@ def test_a_defense_may_keep_client_memory() -> None:
     assert seen == [(0, 0, 0), (1, 1, 1), (2, 2, 2)]
 
 
+def test_a_sampled_client_keeps_nothing_of_the_others_in_memory() -> None:
+    """The tensors that it keeps are no rows of the uploads of its whole round, which would stay as long as it does."""
+    problem = make(clients=6, rounds=6, batch_size=4, lr=0.1, participation=0.5)
+    card = registry.find("defense", "dp-sgd")
+    defense = card.load()(card.parse({"momentum": "0.5", "epsilon": "none", "noise": "0.1"}), problem.task)
+    run = federation.run(defense, problem, Rng(0).child("federation"), watch=range(6))
+    kept = [t for r in run.rounds for memory in r.memories for t in memory.values()]
+    assert kept
+    assert all(t.untyped_storage().nbytes() == t.nbytes for t in kept)
+
+
 def test_a_client_that_does_not_fit_its_memory_is_refused() -> None:
     """FedAvg cannot slice a client's work; BAFFLE does, in the same memory."""
     model = registry.find("model", "cnn-two-stage").parse({"size": "28"})
