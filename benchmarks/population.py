@@ -170,7 +170,9 @@ def defense_of(name: str, built: Problem) -> Defense:
 def two_stage(case: Case, rounds: int, data: Path | None) -> tuple[Defense, Problem, MethodSpec]:
     """A federation of the two-stage paper, and its attack."""
     share = (case.population - HONEST + 0.5) / (case.population + 0.5)  # of which `group` makes that number again
-    experiment = Experiment("fashion-mnist", "", None, byzantine=share, attack=case.curve, rounds=rounds)
+    experiment = Experiment(
+        data="fashion-mnist", title="", paper=None, byzantine=share, attack=case.curve, rounds=rounds
+    )
     spec = group(experiment, Machine(data), 0)
     assert spec.problem.clients == case.population
     assert spec.attack is not None

@@ -43,9 +43,11 @@ def neighbours(rows: Distances, f: int) -> Tensor:
 
 def _nearest(away: Matrix, rows: Distances, count: int) -> Order:
     """The places of the `count` least of each row of distances [m, n]; ties are broken by what the rows hold."""
-    order: Order = away.argsort(axis=1, kind="stable")
-    edge = order[:, count - 1 : count + 1]
-    least = np.take_along_axis(away, edge, axis=1)
-    if edge.shape[1] == 2 and (least[:, 0] == least[:, 1]).any():
+    n = away.shape[1]
+    if count == n:
+        return np.tile(np.arange(n), (len(away), 1))
+    order: Order = away.argpartition((count - 1, count), axis=1)
+    last, next_one = np.take_along_axis(away, order[:, count - 1 : count + 1], axis=1).T
+    if not (last < next_one).all():  # a tie at the edge, or a distance that is no number
         order = np.lexsort((np.broadcast_to(rows.rank, away.shape), away), axis=1)
     return order[:, :count]
