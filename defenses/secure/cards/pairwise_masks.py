@@ -26,8 +26,8 @@ class Options:
     )
     neighbours: int = option(
         0,
-        "clients that each client shares masks and secrets with, an even number; threshold is then a share of these "
-        "and the client; 0: all others, as in the paper of 2017",
+        "clients that each client shares masks and secrets with, an even number; 0: all others. threshold is a share "
+        "of these and the client",
         low=0,
         listed=False,
     )
@@ -51,9 +51,9 @@ CARD = Card(
         "Keys, shares and masks come from the trial's seed, so that runs can be replayed; a deployment draws them from "
         "the operating system.",
         "Clients drop after sharing keys only, half of them before and half after the masked upload.",
-        "neighbours: the graph of Bell et al. (2020, Secure Single-Server Aggregation with (Poly)Logarithmic Overhead, "
-        "CCS, Algorithm 2, against an honest-but-curious server): each client is joined to those next to it on a "
-        "random circle. A client holds a share of its own secrets, too.",
+        "neighbours: graph of Bell et al. (2020), Secure Single-Server Aggregation with (Poly)Logarithmic Overhead, "
+        "Algorithm 2. Its server is honest but curious. Each client is joined to those next to it on a random circle. "
+        "A client holds a share of its own secrets, too.",
     ),
     check="no number of the paper; tests/defenses/secure: sums exact to the last bit, uploads uniform, what colluders "
     "learn",
@@ -76,10 +76,10 @@ CARD = Card(
         ),
         (
             "neighbours=k",
-            "the server draws the graph, anew each round. With t of k + 1 shares, C colluders and D dropouts of n "
-            "clients a round is exposed with probability ≤ n·P[Hypergeometric(n−1, C, k) ≥ t] (t colluders unmask one "
-            "client), apart with ≤ n·((C + D)/n)^(k/2) (server and colluders learn the sums of parts, down to one "
-            "vector), and lost with ≤ n·P[Hypergeometric(n, D, k+1) > k+1−t]: fedarena.defenses.secure.graph.risk",
+            "the server draws the graph each round. Of n clients C collude and D drop out; t of k + 1 shares give "
+            "a secret. t colluders around a client unmask it: ≤ n·P[Hypergeometric(n−1, C, k) ≥ t]. Server and "
+            "colluders learn sums of parts, down to one vector: ≤ n·((C + D)/n)^(k/2). The round fails: "
+            "≤ n·P[Hypergeometric(n, D, k+1) > k+1−t]. See fedarena.defenses.secure.graph.risk.",
         ),
         ("fails", "when fewer than the threshold answer the unmasking, and for values beyond the bound"),
         (
