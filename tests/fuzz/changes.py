@@ -1,0 +1,142 @@
+"""Changes of a document of JSON or TOML, and of a file's bytes, as plain data."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fuzz import odd
+from hypothesis import strategies as st
+
+Path = tuple[str | int, ...]
+MARK = "\x01raw "
+"""With what a text begins whose rest stands in the file without quotes."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of a document.
+
+    Attributes:
+        path: the place.
+        how: put, drop, double (lists), rename or add (tables).
+        value: what comes there; of rename and add a pair of a name and a value.
+    """
+
+    path: Path
+    how: str
+    value: Any = None
+
+    def apply(self, document: Any) -> Any:
+        """The changed document; unchanged where the place is gone after an earlier change."""
+        if not self.path:
+            return copy.deepcopy(self.value) if self.how == "put" else document
+        try:
+            node = document
+            for name in self.path[:-1]:
+                node = node[name]
+            self._apply(node, self.path[-1])
+        except (KeyError, IndexError, TypeError, AttributeError):
+            pass
+        return document
+
+    def _apply(self, node: Any, last: Any) -> None:
+        if self.how == "put":
+            node[last] = copy.deepcopy(self.value)
+        elif self.how == "drop":
+            del node[last]
+        elif self.how == "double" and isinstance(node, list):
+            node.append(copy.deepcopy(node[last]))
+        elif self.how == "rename" and isinstance(node, dict):
+            node[self.value] = node.pop(last)
+        elif self.how == "add" and isinstance(node[last], dict):
+            node[last][self.value[0]] = copy.deepcopy(self.value[1])
+
+
+def paths(document: Any, at: Path = ()) -> Iterator[Path]:
+    """All places of a document, the whole last."""
+    inner = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    for name, value in inner:
+        yield from paths(value, (*at, name))
+    yield at
+
+
+@st.composite
+def changes(draw: Any, document: Any, values: st.SearchStrategy[Any] = odd.values) -> Change:
+    """Changes of a document: of a value mostly; of a value that another place has now and then."""
+    places = _shuffled(document)
+    path = draw(st.sampled_from(places))
+    how = draw(st.sampled_from(["put"] * 6 + ["drop", "double", "rename", "add"]))
+    if how == "put":
+        raw = st.sampled_from(odd.RAW).map(lambda text: MARK + text)
+        return Change(
+            path, how, draw(st.one_of(values, values, raw, st.sampled_from(places).map(lambda p: found(document, p))))
+        )
+    if how == "rename":
+        return Change(path, how, draw(odd.texts(nul=True)))
+    return Change(path, how, (draw(odd.texts(nul=True)), draw(values)) if how == "add" else None)
+
+
+def _shuffled(document: Any) -> list[Path]:
+    """The places, with those of short lists and tables as often as those of long ones."""
+    every = sorted(paths(document), key=lambda path: (len(path), str(path)))
+    firsts = [path for path in every if all(name in (0, 1) for name in path if isinstance(name, int))]
+    return [*every, *firsts]
+
+
+def found(document: Any, path: Path) -> Any:
+    """The value at a place."""
+    for name in path:
+        document = document[name]
+    return document
+
+
+def as_json(document: Any) -> str:
+    """A document as JSON, with the raw texts in it as they are."""
+    text = json.dumps(document, indent=1)
+    for raw in odd.RAW:
+        text = text.replace(json.dumps(MARK + raw), raw)
+    return text
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """A change of a file's bytes: `at` is a place as a share of its length.
+
+    Attributes:
+        how: flip (the bits of `mask` of one byte), cut (what is behind), insert or put (the bytes of `data`).
+    """
+
+    how: str
+    at: float = 0.0
+    mask: int = 0
+    data: bytes = b""
+
+    def apply(self, content: bytes) -> bytes:
+        """The changed content."""
+        place = min(int(self.at * len(content)), max(0, len(content) - 1))
+        if self.how == "flip" and content:
+            return content[:place] + bytes([content[place] ^ self.mask]) + content[place + 1 :]
+        if self.how == "cut":
+            return content[:place]
+        return self.data if self.how == "put" else content[:place] + self.data + content[place:]
+
+
+shares = st.floats(0, 1, exclude_max=True)
+junk = st.one_of(
+    st.sampled_from(
+        [b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"null", b"[]", b"PK\x03\x04", b"\x80\x04N.", b"{" * 5000]
+    ),
+    st.binary(max_size=20),
+)
+byte_changes = st.one_of(
+    st.builds(Bytes, st.just("flip"), shares, st.integers(1, 255)),
+    st.builds(Bytes, st.just("cut"), shares),
+    st.builds(Bytes, st.just("insert"), shares, st.just(0), junk),
+    st.builds(Bytes, st.just("put"), st.just(0.0), st.just(0), junk),
+)

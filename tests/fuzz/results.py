@@ -1,0 +1,178 @@
+"""Damaged results: records, plans, pictures and boards, and what else can lie in their place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuzz.case import BOARD, RESULTS, SUITE, Case, Ground
+from fuzz.changes import Bytes, Change, as_json, byte_changes, changes
+from fuzz.judge import Outcome
+from hypothesis import strategies as st
+
+from fedarena.records.store import sum_of
+from fedarena.records.trial_key import key_of, trial_key
+
+SPECIALS = ("pipe", "folder", "loop", "nowhere", "elsewhere", "no-utf-8", "copy", "empty", "socket-like name\n.json")
+READS = (
+    *(
+        ("leaderboard", RESULTS),
+        ("leaderboard", RESULTS, "--format", "md"),
+        ("leaderboard", RESULTS, "--format", "csv"),
+    ),
+    *(("leaderboard", RESULTS, "--out", "made.json"), ("leaderboard", RESULTS, "--out", "made.html")),
+    *(
+        ("leaderboard", BOARD, "--with", RESULTS),
+        ("report", RESULTS, "--out", "rep"),
+        ("export", RESULTS, "--to", "csv"),
+    ),
+    ("compare", RESULTS, RESULTS, "--markdown", "made.md", "--junit", "made.xml"),
+    ("compare", BOARD, RESULTS, "--json"),
+    ("suite", "plan", SUITE, "--out", RESULTS, "--quiet"),
+)
+BOARD_READS = (
+    *(("leaderboard", BOARD), ("leaderboard", BOARD, "--format", "md"), ("leaderboard", BOARD, "--format", "csv")),
+    *(("leaderboard", BOARD, "--out", "made.json"), ("leaderboard", BOARD, "--out", "made.html"), ("report", BOARD)),
+    *(
+        ("leaderboard", RESULTS, "--with", BOARD),
+        ("compare", BOARD, RESULTS, "--markdown", "made.md", "--junit", "made.xml"),
+    ),
+    ("compare", BOARD, BOARD, "--json"),
+)
+
+
+class _Read(Case):
+    """A command that reads results."""
+
+    def then(self, outcome: Outcome, folder: Path) -> tuple[str, ...]:
+        return ("leaderboard", "made.json") if outcome.code == 0 and "made.json" in self.argv else ()
+
+    def wrong(self, outcome: Outcome, folder: Path) -> str:
+        if outcome.code in (0, 1) and (folder / "made.json").is_file():
+            board = json.loads((folder / "made.json").read_text(encoding="utf-8"))
+            scores = [score for cell in board["cells"] for score in cell["scores"].values()]
+            if not all(0 <= score <= 1 for score in scores):
+                return "a score outside of [0, 1] was accepted"
+        return super().wrong(outcome, folder)
+
+
+@dataclass(frozen=True)
+class ChangedResults(_Read):
+    """A folder of results with one file changed.
+
+    Attributes:
+        file: its path in the folder.
+        changes, bytes: what is changed in it, in this order.
+        signed: whether a record's sum and keys fit the changed content, so that other checks are reached.
+        special: what stands in the place of the file; empty: the file.
+    """
+
+    file: str = ""
+    changes: tuple[Change, ...] = ()
+    bytes: tuple[Bytes, ...] = ()
+    signed: bool = False
+    special: str = ""
+
+    def lay(self, folder: Path, ground: Ground) -> None:
+        shutil.copytree(ground.folder / RESULTS, folder / RESULTS)
+        for name in (BOARD, SUITE):
+            shutil.copy(ground.folder / name, folder / name)
+        path = folder / RESULTS / self.file
+        if self.special:
+            place(path, self.special)
+            return
+        content = path.read_bytes()
+        if self.changes:
+            document = json.loads(content)
+            for change in self.changes:
+                document = change.apply(document)
+            if self.signed:
+                path.unlink()
+                path = path.with_name(f"{sign(document, path.stem)}.json")
+            content = as_json(document).encode("utf-8", "surrogatepass")
+        for change in self.bytes:
+            content = change.apply(content)
+        path.write_bytes(content)
+
+
+@dataclass(frozen=True)
+class ChangedBoard(_Read):
+    """A published board that was changed."""
+
+    changes: tuple[Change, ...] = ()
+    bytes: tuple[Bytes, ...] = ()
+
+    def lay(self, folder: Path, ground: Ground) -> None:
+        if RESULTS in self.argv:
+            shutil.copytree(ground.folder / RESULTS, folder / RESULTS)
+        document = json.loads((ground.folder / BOARD).read_text(encoding="utf-8"))
+        for change in self.changes:
+            document = change.apply(document)
+        content = as_json(document).encode("utf-8", "surrogatepass")
+        for change in self.bytes:
+            content = change.apply(content)
+        (folder / BOARD).write_bytes(content)
+
+
+def sign(record: Any, stem: str) -> str:
+    """Renew a record's keys and its sum, as far as it has them; the name that its file then has."""
+    try:
+        record["trial"]["key"], record["key"] = trial_key(record), key_of(record)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass  # it has no identity any more
+    try:
+        record["sum"] = sum_of(record)
+    except (TypeError, ValueError, AttributeError):
+        pass  # no number in JSON is NaN
+    key = record.get("key") if isinstance(record, dict) else None
+    return key if isinstance(key, str) and key.isalnum() else stem
+
+
+def place(path: Path, special: str) -> None:
+    """Put something in a file's place, or beside it."""
+    whole = path.read_bytes()
+    if special not in ("no-utf-8", "copy") and not special.endswith(".json"):
+        path.unlink()
+    if special == "pipe":
+        os.mkfifo(path)
+    elif special == "folder":
+        path.mkdir()
+    elif special in ("loop", "nowhere", "elsewhere"):
+        path.symlink_to({"loop": path.name, "nowhere": "gone", "elsewhere": "/etc/passwd"}[special])
+    elif special == "empty":
+        path.touch()
+    else:
+        name = {"no-utf-8": b"\xff\x1b[2J" + os.fsencode(path.suffix), "copy": f"copy{path.suffix}".encode()}
+        Path(os.fsdecode(os.fsencode(path.parent) + b"/" + name.get(special, special.encode()))).write_bytes(whole)
+
+
+@st.composite
+def folders(draw: Any, base: Path) -> ChangedResults:
+    """Changed folders of results. `base` is the unchanged one."""
+    files = sorted(str(path.relative_to(base)) for path in base.rglob("*") if path.is_file() and path.name[0] != ".")
+    groups = [[f for f in files if f.startswith("records/")]] * 4 + [["plan.json"]] * 4
+    groups += [[f for f in files if f.startswith("pictures/")], files]
+    argv, file = draw(st.sampled_from(READS)), draw(st.sampled_from(draw(st.sampled_from(groups))))
+    how = draw(st.integers(0, 9))
+    if how == 0:
+        return ChangedResults(argv, file=file, special=draw(st.sampled_from(SPECIALS)))
+    if how == 1 or not file.endswith(".json"):
+        return ChangedResults(argv, file=file, bytes=tuple(draw(st.lists(byte_changes, min_size=1, max_size=3))))
+    some = tuple(draw(st.lists(changes(json.loads((base / file).read_text())), min_size=1, max_size=2)))
+    return ChangedResults(argv, file=file, changes=some, signed=file.startswith("records/") and how > 2)
+
+
+@st.composite
+def boards(draw: Any, base: Any) -> ChangedBoard:
+    """Changed boards. `base` is the unchanged document."""
+    argv = draw(st.sampled_from(BOARD_READS))
+    some = tuple(draw(st.lists(changes(base), min_size=1, max_size=2)))
+    return ChangedBoard(
+        argv,
+        changes=some,
+        bytes=tuple(draw(st.lists(byte_changes, max_size=1))) if draw(st.integers(0, 19)) == 0 else (),
+    )
