@@ -100,7 +100,7 @@ def _near(unknown: str, flags: Sequence[str]) -> str:
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
-def of_a_plugin(error: Exception) -> str:
+def of_a_plugin(error: BaseException) -> str:
     """What went wrong, with the line, if it did so in a plug-in file or in a method of another package; else ""."""
     from fedarena.core import plugin_file, registry
     from fedarena.core.errors import describe, packages_of
@@ -162,7 +162,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-    except Exception as error:
+    except SystemExit:  # after --help and --version
+        raise
+    except BaseException as error:
         if told := of_a_plugin(error):
             print(f"bench: a method failed: {one_line(told)}", file=sys.stderr)
             return 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedarena.cli.output.json_output import print_json
 from fedarena.core.errors import UserError
+from fedarena.core.files import resolved
 from fedarena.core.text.numbers import plural
 
 NAME = re.compile(r"\w[\w .+-]*")
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(where)
     folder = where if where.is_dir() else where.parent
     out = Path(args.out) if args.out is not None else Path("reports") / _folder_name(board.suite, folder)
-    if out.resolve() in (folder.resolve(), (folder / "records").resolve()):
+    if resolved(out) in (resolved(folder), resolved(folder / "records")):
         # A published board has no pictures beside it, so the new report would lose them.
         raise UserError(f"option 'out' is {out}, where the results are, allowed: another folder")
     done = write_report(board, folder, out, _commands(args.suite, read_plan(folder), stored_secret(folder)))
@@ -74,7 +75,7 @@ def _folder_name(suite: str, folder: Path) -> str:
         UserError: the suite is no name.
     """
     if not suite:
-        return folder.resolve().name
+        return resolved(folder).name
     if not NAME.fullmatch(suite):
         raise UserError(
             f"the board's suite is '{suite}', which cannot name the folder of the report, allowed: letters, digits, "
@@ -95,5 +96,5 @@ def _commands(name: str, plan: Plan | None, secret: str) -> list[str]:
             f"bench report {plan.suite}",
         ]
     if Path(name).exists():
-        return [f"bench report {Path(name).resolve().name if Path(name).is_absolute() else name}"]
+        return [f"bench report {resolved(name).name if Path(name).is_absolute() else name}"]
     return [f"bench suite run {name}", f"bench report {name}"]

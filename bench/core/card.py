@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from fedarena.core.contract import require_contract, require_function
-from fedarena.core.errors import UserError, line_of_method, type_of
+from fedarena.core.errors import UserError, line_of_method, text_of, type_of
 from fedarena.core.options import NoOptions, check_declaration, parse_options
 
 Kind = Literal["defense", "aggregator", "secure", "attack", "dataset", "model", "partition"]
@@ -104,6 +105,9 @@ class Card:
     verdicts: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        for name, hint in _hints().items():
+            if not _fits(getattr(self, name), hint):
+                raise TypeError(f"{name} is {type_of(getattr(self, name))}, allowed: {self.__annotations__[name]}")
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, allowed: {', '.join(KINDS)}")
         if not NAME.fullmatch(self.name) and not FROM_LIBRARY.fullmatch(self.name):
@@ -137,6 +141,25 @@ class Card:
         return parse_options(self.options, given, f"{self.kind} {self.name}")
 
 
+@cache
+def _hints() -> Mapping[str, Any]:
+    """The types of a card's fields. `check_declaration` is about its options, and `Card.load` about its target."""
+    return {name: hint for name, hint in get_type_hints(Card).items() if name not in ("kind", "target", "options")}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a field's type; a list will do for a tuple."""
+    inner = get_args(hint)
+    if get_origin(hint) is Literal:
+        return value in inner
+    if get_origin(hint) is not tuple:
+        return any(type(value) is one for one in inner or (hint,))
+    if not isinstance(value, tuple | list):
+        return False
+    types = inner[:1] * len(value) if inner[-1] is ... else inner
+    return len(types) == len(value) and all(map(_fits, value, types))
+
+
 def import_card(target: str, where: str) -> Card:
     """Import a card. Raises UserError where it cannot be imported, or is none."""
     card = import_target(target, where)
@@ -150,6 +173,8 @@ def import_target(target: str, owner: str) -> Any:
     module, _, attribute = target.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # foreign code may fail in any way while it is imported
-        why, line = " ".join(f"{type(error).__name__}: {error}".split()), line_of_method(error)
+    except KeyboardInterrupt:  # whoever interrupts this process means all of it
+        raise
+    except BaseException as error:  # foreign code may fail in any way while it is imported
+        why, line = " ".join(f"{type(error).__name__}: {text_of(error)}".split()), line_of_method(error)
         raise UserError(f"{owner} cannot be loaded: {why}{f' (in {line})' if line else ''}") from error

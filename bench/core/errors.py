@@ -47,7 +47,7 @@ LIBRARIES = {"fedarena", "torch", "torchvision", "numpy", "scipy", "sklearn", "p
 """Packages whose lines say less of an error than the line of a method that called them."""
 
 
-def describe(error: Exception, anywhere: bool = True) -> str:
+def describe(error: BaseException, anywhere: bool = True) -> str:
     """The type, message and place of an exception, in one line.
 
     The place is the innermost line of a method of the user's own or of another package; without one it is the innermost
@@ -62,8 +62,16 @@ def describe(error: Exception, anywhere: bool = True) -> str:
     if isinstance(error, UserError):  # its message says where, unless a method passed it on
         return f"{error} (in {line})" if line else str(error)
     line = line or (_place(*_places(error)[-1]) if anywhere else "")
-    text = " ".join(str(error).split())[:300]
+    text = " ".join(text_of(error).split())[:300]
     return f"{type(error).__name__}: {text}{f' (in {line})' if line else ''}"
+
+
+def text_of(error: BaseException) -> str:
+    """The message of an exception, whose class may be a method's own and fail at that."""
+    try:
+        return str(error)
+    except Exception:
+        return "it has no message"
 
 
 def line_of_method(error: BaseException) -> str:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import stat
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,19 @@ from typing import Any
 from fedarena.core.errors import UserError
 
 
+TOO_LONG = f"it holds a whole number of more than {sys.get_int_max_str_digits()} digits"
+"""Why Python reads no such file: such numbers take long to read."""
+
+
+class _NoNumber(ValueError):
+    """A word of Python's JSON that stands for no number."""
+
+
 def read_json(data: str | bytes) -> Any:
     """Read JSON as this package writes it. Raises ValueError with a plain message for anything else, such as NaN."""
 
     def refuse(word: str) -> Any:
-        raise ValueError(f"it holds {word}, which is no number")
+        raise _NoNumber(f"it holds {word}, which is no number")
 
     try:
         return json.loads(data.decode() if isinstance(data, bytes) else data, parse_constant=refuse)
@@ -28,6 +37,10 @@ def read_json(data: str | bytes) -> Any:
         raise ValueError(f"it is no JSON from line {error.lineno}, column {error.colno} on") from None
     except RecursionError:
         raise ValueError("its lists and tables are nested too deeply") from None
+    except _NoNumber:
+        raise
+    except ValueError:
+        raise ValueError(TOO_LONG) from None
 
 
 def canonical(value: Any) -> str:
@@ -50,6 +63,11 @@ def require_regular(path: Path) -> None:
     """Raise OSError for what is neither a regular file nor a link to one."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def resolved(path: str | Path) -> Path:
+    """The path without links. `Path.resolve` fails at a link to itself, which is left here as it is."""
+    return Path(os.path.realpath(path))
 
 
 def prepare_folder(folder: Path, option: str = "out") -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from fedarena.core.card import KINDS
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.files import resolved
 from fedarena.core.method_caches import forget_methods
 
 VARIABLE = "FEDARENA_PLUGINS"
@@ -58,7 +59,7 @@ def use(paths: Sequence[str]) -> None:
     renew()
     known = _paths()
     for path in paths:
-        place = Path(path).resolve()
+        place = resolved(path)
         if not place.is_file():
             raise UserError(f"option 'plugin' is {path}, which is not a file")
         if os.pathsep in str(place):
@@ -144,7 +145,7 @@ def claims_of(path: Path) -> tuple[Claim, ...]:
 def _require_own_name(path: Path) -> None:
     """Raise UserError where the file's name is no module's, or another module's."""
     spec = find_spec(path.stem) if path.stem.isidentifier() else None
-    if spec is None or spec.origin is None or Path(spec.origin).resolve() != path:
+    if spec is None or spec.origin is None or resolved(spec.origin) != path:
         name = re.sub(r"\W|^(?=\d)", "_", path.stem) if spec is None else f"my_{path.stem}"
         why = "another module has this name" if spec is not None else "it is no name of a module"
         raise UserError(

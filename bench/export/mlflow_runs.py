@@ -7,11 +7,10 @@ import logging
 import re
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedarena.core.errors import UserError
-from fedarena.core.files import prepare_folder
+from fedarena.core.files import prepare_folder, resolved
 from fedarena.export.facts import Exported, curves, labels, metrics, outcome, parameters, title
 from fedarena.interop.library import release
 from fedarena.records.schema import Record
@@ -67,7 +66,7 @@ def _store(out: str) -> tuple[str, str | None]:
     """The tracking URI, and where artifacts go if it is a folder. Raises UserError."""
     if re.match(r"[a-z][a-z0-9+.-]+:", out) or out == "databricks":
         return out, None
-    folder = Path(out).resolve()
+    folder = resolved(out)
     prepare_folder(folder)
     return f"sqlite:///{folder / 'mlflow.db'}", (folder / "artifacts").as_uri()
 

@@ -11,6 +11,7 @@ from fedarena.core import plugin_file, registry
 from fedarena.core.card import KINDS, Card, Kind, import_card
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import ToldByProcess, UserError, describe, line_of_method, place_of
+from fedarena.core.files import resolved
 from fedarena.core.options import to_text
 from fedarena.runs.own_objects import card_of_class
 from fedarena.testing import (
@@ -162,7 +163,7 @@ def cards_of(method: Any) -> Iterator[Card]:
     if isinstance(method, Card):
         yield method
     elif isinstance(method, Path) or (isinstance(method, str) and method.endswith(".py")):
-        place = Path(method).resolve()
+        place = resolved(method)
         plugin_file.renew()
         for claim in plugin_file.claims_of(place):
             yield import_card(claim.target, f"{claim.kind} '{claim.name}' of {claim.file}")

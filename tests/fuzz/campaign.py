@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 COLUMNS = ("cases", "0/1", "2", "traceback", "hang", "output", "outside", "nonsense")
 VARIABLE = "FEDARENA_FUZZ_CASES"
 CASES = 2000
+LONG = 3000
+"""Letters of a case, and of its output, that are shown."""
 
 
 def wanted_cases() -> int:
@@ -38,8 +40,6 @@ class Found:
         self.counts += columns + Counter({"cases": 1})
         for fault in faults:
             known = self.smallest.get((fault.sort, fault.told))
-            if known is None:
-                print(f"\n{fault.sort}: {fault.told}\n{case!r}"[:3000] + f"\n{fault.more[-1500:]}", flush=True)
             if known is None or len(repr(case)) < len(repr(known[0])):
                 self.smallest[fault.sort, fault.told] = case, fault
 

@@ -39,6 +39,9 @@ class Case:
     argv: tuple[str, ...]
     nonsense: str = ""
 
+    printed = ""
+    """What a file of the case prints itself, and `bench` may pass on to stderr."""
+
     def lay(self, folder: Path, ground: Ground) -> None:
         """Write the files of the case."""
 
@@ -61,7 +64,7 @@ def tried(case: Case, ground: Ground) -> tuple[list[Fault], Counter[str]]:
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "data").mkdir(parents=True)
     case.lay(folder, ground)
-    outcome = judge(case.argv, folder, case.given())
+    outcome = judge(case.argv, folder, case.given(), case.printed)
     faults = list(outcome.faults)
     if not faults and (why := case.wrong(outcome, folder)):
         faults.append(Fault("nonsense", why, outcome.out[:500] + outcome.err[:500]))

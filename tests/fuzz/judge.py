@@ -189,11 +189,12 @@ def _at(folder: Path) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
         sys.dont_write_bytecode = bytecode
 
 
-def judge(argv: Sequence[str], folder: Path, given: Sequence[str] = (), seconds: float = SECONDS) -> Outcome:
+def judge(argv: Sequence[str], folder: Path, given: Sequence[str] = (), printed: str = "", seconds: float = SECONDS) -> Outcome:
     """Run a command in a folder.
 
     Args:
         given: paths outside of the folder that the command line names itself, into which it may write.
+        printed: what a file of the input prints itself, and which counts for nothing on stderr.
         seconds: after how long it is ended.
     """
     (folder / BLOCKED).touch()
@@ -212,7 +213,7 @@ def judge(argv: Sequence[str], folder: Path, given: Sequence[str] = (), seconds:
     faults = [Fault("hang", f"it was ended after {seconds:g} s, {place}") for place in ended[:1]]
     faults += [Fault("traceback", raised, errors)] if raised else []
     if not faults:
-        faults += _of_output(argv, code, told, errors)
+        faults += _of_output(argv, code, told, errors.replace(printed, ""))
     escaped = [one for one in outside if not any(one.split(" ", 1)[1].startswith(path) for path in given)]
     faults += [Fault("outside", f"it wrote elsewhere: {escaped[0]}")] if escaped else []
     return Outcome(code, told, errors, tuple(faults))

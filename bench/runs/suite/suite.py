@@ -30,6 +30,7 @@ from typing import Any
 
 from fedarena.core.did_you_mean import did_you_mean
 from fedarena.core.errors import UserError
+from fedarena.core.files import TOO_LONG
 from fedarena.core.options import to_text
 from fedarena.core.rng import LARGEST_SEED
 from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
@@ -118,6 +119,8 @@ def parse(text: str, path: Path) -> Suite:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}") from None
+    except ValueError:
+        raise UserError(f"{path} cannot be read: {TOO_LONG}") from None
     except RecursionError:
         raise UserError(f"{path} cannot be read: its lists and tables are nested too deeply") from None
     known = ("title", "about", "seeds", "minutes", "problems", "methods", "training", "matrix")
