@@ -112,6 +112,20 @@ def of_a_plugin(error: BaseException) -> str:
     return next((text for text in told if any(f", {file}:" in text for file in files)), "")
 
 
+def beside_others(error: BaseException, args: argparse.Namespace | None) -> str:
+    """What went wrong, if a method of another package takes part: what it answered may be the cause. Otherwise "".
+
+    The harness's own lines fail at answers that no check foresees, such as None in place of a number.
+    """
+    from fedarena.core import registry
+    from fedarena.core.errors import describe
+
+    words = {part for value in vars(args or argparse.Namespace()).values() for part in str(value).split("+")}
+    known = [entry for methods in registry.registries().values() for word in words for entry in methods.claims(word)]
+    others = sorted({f"{entry.name} of {entry.origin}" for entry in known if entry.foreign})
+    return f"{describe(error)}, where {' and '.join(others)} took part" if others else ""
+
+
 def _carried_out(args: argparse.Namespace) -> int:
     """The command's exit code. A method that would end the process fails instead."""
     from fedarena.cli.output.json_output import json_alone
@@ -140,6 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from fedarena.cli.completion import complete
 
         complete(parser())
+    args = None
     try:
         args = read_args(words)
         code = _carried_out(args)
@@ -165,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit:  # after --help and --version
         raise
     except BaseException as error:
-        if told := of_a_plugin(error):
+        if told := of_a_plugin(error) or beside_others(error, args):
             print(f"bench: a method failed: {one_line(told)}", file=sys.stderr)
             return 1
         if not isinstance(error, OSError):

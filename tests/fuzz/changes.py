@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -66,20 +67,50 @@ def paths(document: Any, at: Path = ()) -> Iterator[Path]:
     yield at
 
 
+def like(value: Any, words: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    """Odd values of a value's own type, which pass a check of types."""
+    if isinstance(value, bool):
+        return st.just(not value)
+    if isinstance(value, int):
+        return st.one_of(st.sampled_from([0, 1, 2, -1, 3, 20, value + 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30]), st.integers())
+    if isinstance(value, float):
+        return st.one_of(st.sampled_from([0.0, -1.0, 1.0, -0.0, 2.0, 1e308, -1e308, 1e-320, math.nan, math.inf]), st.floats())
+    if isinstance(value, str):
+        return st.one_of(words, words, odd.texts(nul=True))
+    if isinstance(value, list) and value:
+        return st.sampled_from([[], value[:1], [*value, value[0]], value[::-1], value * 50])
+    return st.sampled_from([{}, [], None])
+
+
 @st.composite
-def changes(draw: Any, document: Any, values: st.SearchStrategy[Any] = odd.values) -> Change:
-    """Changes of a document: of a value mostly; of a value that another place has now and then."""
+def changes(
+    draw: Any,
+    document: Any,
+    values: st.SearchStrategy[Any] = odd.values,
+    words: st.SearchStrategy[str] = odd.numbers,
+    keys: st.SearchStrategy[str] = odd.numbers,
+) -> Change:
+    """Changes of a document: mostly another value of the same type, or of any, or one that another place has.
+
+    Args:
+        values: of any type. words: texts that mean something. keys: names of fields that mean something.
+    """
     places = _shuffled(document)
     path = draw(st.sampled_from(places))
-    how = draw(st.sampled_from(["put"] * 6 + ["drop", "double", "rename", "add"]))
-    if how == "put":
+    how = draw(st.sampled_from(["like"] * 8 + ["put"] * 3 + ["raw", "swap", "drop", "double", "rename", "add", "add"]))
+    if how == "like":
+        return Change(path, "put", draw(like(found(document, path), words)))
+    if how in ("put", "raw", "swap"):
         raw = st.sampled_from(odd.RAW).map(lambda text: MARK + text)
-        return Change(
-            path, how, draw(st.one_of(values, values, raw, st.sampled_from(places).map(lambda p: found(document, p))))
-        )
+        others = st.sampled_from(places).map(lambda place: found(document, place))
+        return Change(path, "put", draw({"put": values, "raw": raw, "swap": others}[how]))
     if how == "rename":
-        return Change(path, how, draw(odd.texts(nul=True)))
-    return Change(path, how, (draw(odd.texts(nul=True)), draw(values)) if how == "add" else None)
+        return Change(path, how, draw(st.one_of(keys, odd.texts(nul=True))))
+    if how == "add":
+        tables = [place for place in places if isinstance(found(document, place), dict) and place]
+        name = draw(st.one_of(keys, keys, odd.texts(nul=True)))
+        return Change(draw(st.sampled_from(tables)), how, (name, draw(st.one_of(values, like(1, words), like(1.0, words)))))
+    return Change(path, how)
 
 
 def _shuffled(document: Any) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from fuzz.changes import Bytes, byte_changes
 from fuzz.judge import BLOCKED
 from hypothesis import strategies as st
 
-from fedarena.core.card import KINDS, Card
+from fedarena.core import registry
+from fedarena.core.card import KINDS, Card, Kind
+from fedarena.datasets.dataset import Dataset
 
 FILE = "my_methods.py"
 HEAD = "from dataclasses import dataclass\n\nimport fedarena as fa\nfrom fedarena.core.card import Card\nfrom fedarena.core.options import option\n"
@@ -60,55 +63,62 @@ AT_IMPORT = (
     ),
 )
 TARGETS = (
-    *(
-        "Rule",
-        "Rule",
-        "object",
-        "int",
-        "None",
-        "3",
-        "print",
-        "lambda *a, **k: None",
-        "lambda x: x",
-        "'nonesuch:X'",
-        "':'",
-        "''",
-    ),
-    *(
-        "'fedarena.attacks:CARDS'",
-        "'os:system'",
-        "'my_methods:CARD'",
-        "type('X', (), {})",
-        "Exception",
-        "[]",
-        "Raises",
-        "Ends",
-        "Odd",
-    ),
+    *("object", "int", "None", "3", "print", "lambda *a, **k: None", "lambda x: x", "'nonesuch:X'", "':'", "''", "Base"),
+    *("'fedarena.attacks:CARDS'", "'os:system'", "'my_methods:CARD'", "type('X', (), {})", "Exception", "[]"),
 )
+BASES = {
+    "defense": ("fedavg", "dbcl", "dp-sgd"),
+    "aggregator": ("krum", "median"),
+    "secure": ("zero-sum", "pairwise-masks"),
+    "attack": ("sign-flip", "dlg", "last-layer-label"),
+    "model": ("mlp",),
+    "partition": ("iid", "dirichlet"),
+    "dataset": ("digits",),
+}
+"""Kind → methods that a plug-in's own is made from."""
+BODIES = (
+    *("return None", "return {}", "return 3", "return -1", "return float('nan')", "return ()", "return [None] * 3", "return object()"),
+    *("return 'x\\x1b[2J'", "return torch.zeros(0)", "return torch.full((3,), float('nan'))", "return np.array([1.5])"),
+    *("return good(), good()", "return [good()]", "return {'a\\n': good()}", "raise ValueError('two\\nlines \\x1b[2J')"),
+    *("raise SystemExit(3)", "raise Odd('x')", "1 / 0", "raise KeyError('\\x07')", "return work(*args, **given)", "return print"),
+    *("raise fa.UserError('a\\nb')", "raise MemoryError", "return good", "return 10**400", "return True", "yield 3", "raise Dumb"),
+)
+"""What a method of a plug-in does in place of what it should; `good` does that."""
 METHODS = """
-from fedarena.contracts.aggregator import Aggregate, Aggregator
+import numpy as np
+import torch
+
+from fedarena.core import registry
+
+BASE = registry.find({kind!r}, {base!r})
+Base = BASE.load()
 
 
-class Rule(Aggregator):
-    def __call__(self, x, call):
-        used = x.new_full((len(x),), 1 / len(x))
-        return Aggregate(used @ x, used)
+class Odd(BaseException): ...
 
 
-class Raises(Rule):
-    def __init__(self, *args, **given):
-        raise ValueError("two\\nlines \\x1b[2J")
+class Dumb(Exception):
+    def __str__(self):
+        raise ValueError
 
 
-class Ends(Rule):
-    def __init__(self, *args, **given):
-        raise SystemExit(4)
+def work(*args, **given):
+    return work(*args, **given)
 
+"""
+OF_CLASS = """
+class Mine(Base):
+    def {name}(self, *args, **given):
+        good = lambda: super(Mine, self).{name}(*args, **given)
+        {body}
 
-class Odd(Rule):
-    def check(self, n, f):
-        raise KeyError("\\x07")
+"""
+OF_FUNCTION = """
+def Mine({parameters}):
+    args, given = (), {{}}
+    good = lambda: Base({parameters_given})
+    {body}
+
 """
 OPTIONS = (
     "@dataclass(frozen=True)\nclass Options:\n    a: float = option(0.5, 'an option', low=0)\n",
@@ -132,31 +142,29 @@ SHORT = (
     "@fa.rule('mine', 3, x=4)\ndef mine(x):\n    return {}\n",
     "@fa.rule({})\ndef mine(x):\n    return x\n",
 )
-ARGV = (
-    *(("list",), ("list", "--json"), ("show", "mine"), ("show", "mine", "--json"), ("check", "mine")),
-    ("run", "--defense", "mine", "--attack", "sign-flip", "--clients", "4", "--quiet", "--jobs", "1", "--out", BLOCKED),
-    *(
-        ("run", "--defense", "fedavg", "--attack", "mine", "--quiet", "--jobs", "1", "--out", BLOCKED),
-        ("explain", "mine", "dlg"),
+SMALL = ("--model", "mlp", "--set", "model.widths=4", "--rounds", "2", "--clients", "4")
+READS = ("--attack", "last-layer-label", "--form", "paper", "--party", "server")
+ARGV: dict[str, tuple[tuple[str, ...], ...]] = {
+    **dict.fromkeys(
+        ("defense", "aggregator", "secure"),
+        (
+            ("run", "--defense", "mine", "--attack", "sign-flip", "--corrupted", "1", *SMALL),
+            ("run", "--defense", "mine", *READS, *SMALL),
+            ("explain", "mine", "last-layer-label", *SMALL),
+        ),
     ),
-    ("run", "--defense", "fedavg", "--attack", "dlg", "--dataset", "mine", "--quiet", "--jobs", "1", "--out", BLOCKED),
-    ("run", "--defense", "fedavg", "--attack", "dlg", "--model", "mine", "--quiet", "--jobs", "1", "--out", BLOCKED),
-    (
-        "run",
-        "--defense",
-        "fedavg",
-        "--attack",
-        "dlg",
-        "--partition",
-        "mine",
-        "--quiet",
-        "--jobs",
-        "1",
-        "--out",
-        BLOCKED,
-    ),
-    ("data", "verify", "mine"),
+    "attack": (("run", "--defense", "fedavg", "--attack", "mine", *SMALL), ("explain", "fedavg", "mine", *SMALL)),
+    "model": (("run", "--defense", "fedavg", *READS, "--model", "mine"), ("explain", "fedavg", "dlg", "--model", "mine")),
+    "partition": (("run", "--defense", "fedavg", *READS, *SMALL, "--partition", "mine"),),
+    "dataset": (("run", "--defense", "fedavg", *READS, *SMALL, "--dataset", "mine"),),
+}
+FOR_ALL = (("list",), ("list", "--json"), ("show", "mine"), ("show", "mine", "--json"), ("check", "mine"))
+OF_DATA = (
+    *("None", "-1", "0", "3", "float('nan')", "'x\\x1b[2J'", "np.zeros(0)", "np.zeros((5, 1, 8, 8))", "np.full((9, 1, 8, 8), np.nan)"),
+    *("np.full(9, -1)", "np.full(9, 10**9)", "[]", "good().x_train[:3]", "good().y_train[:3]", "good().x_train - 99", "10**30", "('a',)"),
+    *("good().x_train.astype(object)", "good().x_train.astype('f2')", "good().y_train.astype('f4')", "torch.zeros(3)", "float('inf')"),
 )
+"""Odd values of a data set's fields."""
 OF_CARD = tuple(field.name for field in fields(Card))
 VALUES = (
     *(
@@ -216,28 +224,54 @@ class PluginFile(Case):
         (folder / FILE).write_bytes(content)
 
 
+@cache
+def _overridable(base: Any) -> tuple[str, ...]:
+    """The functions of a class that a subclass may change."""
+    names = [name for name in dir(base) if callable(getattr(base, name)) and not name.startswith("_")]
+    return (*names, "__init__", *(["__call__"] if hasattr(base, "__call__") else []))  # noqa: B004
+
+
 @st.composite
 def cases(draw: Any) -> PluginFile:
     """Commands with plug-ins."""
-    argv = draw(st.sampled_from(ARGV))
-    argv = argv if argv[0] == "data" else (*argv, "--plugin", FILE)
-    first = draw(st.sampled_from(AT_IMPORT)) if draw(st.integers(0, 3)) == 0 else ""
-    if draw(st.integers(0, 4)) == 0:
+    kind = draw(st.sampled_from([kind for kind in KINDS for _ in range(1 if kind == "attack" else 3)]))
+    argv = draw(st.sampled_from(ARGV[kind]) if draw(st.integers(0, 2)) else st.sampled_from(FOR_ALL))
+    if argv[0] == "run":
+        argv = (*argv, "--quiet", "--jobs", "1", "--out", draw(st.sampled_from([BLOCKED, BLOCKED, "o"])))
+    first = draw(st.sampled_from(AT_IMPORT)) if draw(st.integers(0, 7)) == 0 else ""
+    if draw(st.integers(0, 9)) == 0:
         text = HEAD + first + "\n" + draw(st.sampled_from(SHORT))
     else:
-        text = HEAD + METHODS + first + "\n" + _card(draw)
-    broken = tuple(draw(st.lists(byte_changes, min_size=1, max_size=2))) if draw(st.integers(0, 9)) == 0 else ()
-    return PluginFile(argv, "", text=text, bytes=broken)
+        text = HEAD + _method(draw, kind) + first + "\n" + _card(draw, kind)
+    broken = tuple(draw(st.lists(byte_changes, min_size=1, max_size=2))) if draw(st.integers(0, 19)) == 0 else ()
+    return PluginFile((*argv, "--plugin", FILE), "", text=text, bytes=broken)
 
 
-def _card(draw: Any) -> str:
+def _method(draw: Any, kind: Kind) -> str:
+    """The lines of a method."""
+    base, body = draw(st.sampled_from(BASES[kind])), draw(st.sampled_from(BODIES))
+    text = METHODS.format(kind=kind, base=base)
+    made = registry.find(kind, base).load()
+    if isinstance(made, type):
+        return text + OF_CLASS.format(name=draw(st.sampled_from(_overridable(made))), body=body)
+    if kind == "dataset" and draw(st.booleans()):
+        field = draw(st.sampled_from(sorted(Dataset.__dataclass_fields__)))
+        body = f"import dataclasses; return dataclasses.replace(good(), {field}={draw(st.sampled_from(OF_DATA))})"
+    parameters = "data_dir=None" if kind == "dataset" else "labels, n_clients, rng, options"
+    given = "data_dir" if kind == "dataset" else "labels, n_clients, rng, options"
+    return text + OF_FUNCTION.format(parameters=parameters, parameters_given=given, body=body)
+
+
+def _card(draw: Any, kind: Kind) -> str:
     """The lines of a card, and of its options."""
-    kind = draw(st.sampled_from([*KINDS, "aggregator", "aggregator", "nonesuch"]))
-    given = {"name": "'mine'", "kind": repr(kind), "title": "'Mine'", "target": draw(st.sampled_from(TARGETS) if draw(st.booleans()) else st.sampled_from(("Rule", "Raises", "Ends", "Odd")))}
-    options = draw(st.sampled_from([*[""] * 8, OPTIONS[0], *OPTIONS]))
-    if options:
-        given["options"] = "Options"
-    for name in draw(st.lists(st.sampled_from([*OF_CARD, "nonesuch"]), max_size=2)):
-        if name not in ("kind",):
-            given[name] = draw(st.one_of(st.sampled_from(VALUES), odd.texts(nul=True).map(repr)))
+    given = {"name": "'mine'", "kind": repr(kind), "title": "'Mine'", "target": "Mine", "options": "BASE.options"}
+    given |= {"goal": "BASE.goal", "form": "BASE.form", "usual": "BASE.usual"}
+    options, how = "", draw(st.integers(0, 5))
+    if how == 0:
+        given["target"] = draw(st.sampled_from(TARGETS))
+    if how == 1:
+        options, given["options"] = draw(st.sampled_from(OPTIONS)), "Options"
+    if how == 2:
+        name = draw(st.sampled_from([*OF_CARD, "nonesuch"]))
+        given[name] = draw(st.one_of(st.sampled_from(VALUES), odd.texts(nul=True).map(repr)))
     return f"{options}CARD = Card({', '.join(f'{name}={value}' for name, value in given.items())})\n"

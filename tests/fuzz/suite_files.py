@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fuzz import odd
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from fedarena.core import registry
 from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
+from fedarena.problem.schedule import Schedule
 
 COUNTS = ("clients", "corrupted", "assumed_corrupted", "rounds", "batch_size", "minutes", "seeds")
 RAW = (
@@ -35,10 +36,14 @@ RAW = (
 )
 ARGV = (
     *(("suite", "plan", SUITE, "--quiet", "--out", "o"), ("suite", "plan", SUITE, "--quiet", "--out", "o", "--json")),
-    *(("suite", "plan", SUITE, "--quiet", "--out", RESULTS), ("suite", "run", SUITE, "--quiet", "--out", BLOCKED)),
+    *(("suite", "plan", SUITE, "--quiet", "--out", RESULTS), ("suite", "run", SUITE, "--quiet", "--jobs", "1", "--out", f"{BLOCKED}/o")),
 )
 NAMES = tuple(sorted({name for known in registry.registries().values() for name in known.names()}))
 WORDS = (*NAMES, *READERS, *FORMS, *KNOWLEDGE, "read", "poison", "krum+nnm", "delayed+sign-flip", "dbcl+pairwise-masks")
+OPTIONS = tuple(
+    sorted({f.name for name in NAMES for card in registry.find_any(name) for f in fields(card.options)})
+    + sorted(f.name for f in fields(Schedule))
+)
 values: st.SearchStrategy[Any] = st.one_of(
     odd.values,
     st.sampled_from(WORDS),
@@ -102,9 +107,9 @@ def nonsense(document: Any) -> str:
 def cases(draw: Any, base: Any) -> SuiteFile:
     """Changed files. `base` is the unchanged document."""
     argv = draw(st.sampled_from(ARGV))
-    some = tuple(draw(st.lists(changes(base, values), min_size=1, max_size=3)))
-    raw = draw(st.sampled_from([()] * 9 + [(f"extra = {text}",) for text in RAW]))
-    broken = tuple(draw(st.lists(byte_changes, max_size=2))) if draw(st.integers(0, 9)) == 0 else ()
+    some = tuple(draw(st.lists(changes(base, values, st.sampled_from(WORDS), st.sampled_from(OPTIONS)), min_size=1, max_size=3)))
+    raw = draw(st.sampled_from([(f"extra = {text}",) for text in RAW]) if draw(st.integers(0, 19)) == 0 else st.just(()))
+    broken = tuple(draw(st.lists(byte_changes, max_size=2))) if draw(st.integers(0, 19)) == 0 else ()
     document = json.loads(json.dumps(base))
     for change in some:
         document = change.apply(document)
