@@ -46,8 +46,10 @@ def _clean_run_fault(run: CleanRun, problem: ProblemInfo) -> str:
 
 def _cell_fault(c: BoardCell, problem: ProblemInfo, run: CleanRun | None) -> str:
     for seed, score in sorted(c.scores.items()):
-        # Without its clean run, the share that poisoning leaves is unknown.
-        if c.axis == "integrity" and (run is None or seed not in run.accuracy):
+        # Without its clean run and FedAvg's, the share that poisoning leaves is unknown.
+        if c.axis == "integrity" and (
+            run is None or seed not in run.accuracy or seed not in problem.reference_accuracy
+        ):
             continue
         try:
             expected = _expected_scores(c, seed, problem, run)

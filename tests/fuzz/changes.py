@@ -72,9 +72,13 @@ def like(value: Any, words: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     if isinstance(value, bool):
         return st.just(not value)
     if isinstance(value, int):
-        return st.one_of(st.sampled_from([0, 1, 2, -1, 3, 20, value + 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30]), st.integers())
+        return st.one_of(
+            st.sampled_from([0, 1, 2, -1, 3, 20, value + 1, 2**31, 2**53, 2**63 - 1, 2**63, 10**30]), st.integers()
+        )
     if isinstance(value, float):
-        return st.one_of(st.sampled_from([0.0, -1.0, 1.0, -0.0, 2.0, 1e308, -1e308, 1e-320, math.nan, math.inf]), st.floats())
+        return st.one_of(
+            st.sampled_from([0.0, -1.0, 1.0, -0.0, 2.0, 1e308, -1e308, 1e-320, math.nan, math.inf]), st.floats()
+        )
     if isinstance(value, str):
         return st.one_of(words, words, odd.texts(nul=True))
     if isinstance(value, list) and value:
@@ -109,7 +113,9 @@ def changes(
     if how == "add":
         tables = [place for place in places if isinstance(found(document, place), dict) and place]
         name = draw(st.one_of(keys, keys, odd.texts(nul=True)))
-        return Change(draw(st.sampled_from(tables)), how, (name, draw(st.one_of(values, like(1, words), like(1.0, words)))))
+        return Change(
+            draw(st.sampled_from(tables)), how, (name, draw(st.one_of(values, like(1, words), like(1.0, words))))
+        )
     return Change(path, how)
 
 

@@ -189,7 +189,9 @@ def _at(folder: Path) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
         sys.dont_write_bytecode = bytecode
 
 
-def judge(argv: Sequence[str], folder: Path, given: Sequence[str] = (), printed: str = "", seconds: float = SECONDS) -> Outcome:
+def judge(
+    argv: Sequence[str], folder: Path, given: Sequence[str] = (), printed: str = "", seconds: float = SECONDS
+) -> Outcome:
     """Run a command in a folder.
 
     Args:

@@ -26,13 +26,12 @@ AT_IMPORT = (
         "",
         "",
         "print('hello')",
-       
         "raise ValueError('no\\nmore')",
         "raise SystemExit(3)",
         "raise SystemExit",
     ),
     *(
-                "class Odd(BaseException): ...\nraise Odd('x')",
+        "class Odd(BaseException): ...\nraise Odd('x')",
         "raise GeneratorExit",
         "import sys; sys.exit('bye')",
     ),
@@ -63,7 +62,19 @@ AT_IMPORT = (
     ),
 )
 TARGETS = (
-    *("object", "int", "None", "3", "print", "lambda *a, **k: None", "lambda x: x", "'nonesuch:X'", "':'", "''", "Base"),
+    *(
+        "object",
+        "int",
+        "None",
+        "3",
+        "print",
+        "lambda *a, **k: None",
+        "lambda x: x",
+        "'nonesuch:X'",
+        "':'",
+        "''",
+        "Base",
+    ),
     *("'fedarena.attacks:CARDS'", "'os:system'", "'my_methods:CARD'", "type('X', (), {})", "Exception", "[]"),
 )
 BASES = {
@@ -77,11 +88,40 @@ BASES = {
 }
 """Kind → methods that a plug-in's own is made from."""
 BODIES = (
-    *("return None", "return {}", "return 3", "return -1", "return float('nan')", "return ()", "return [None] * 3", "return object()"),
+    *(
+        "return None",
+        "return {}",
+        "return 3",
+        "return -1",
+        "return float('nan')",
+        "return ()",
+        "return [None] * 3",
+        "return object()",
+    ),
     *("return 'x\\x1b[2J'", "return torch.zeros(0)", "return torch.full((3,), float('nan'))", "return np.array([1.5])"),
-    *("return good(), good()", "return [good()]", "return {'a\\n': good()}", "raise ValueError('two\\nlines \\x1b[2J')"),
-    *("raise SystemExit(3)", "raise Odd('x')", "1 / 0", "raise KeyError('\\x07')", "return work(*args, **given)", "return print"),
-    *("raise fa.UserError('a\\nb')", "raise MemoryError", "return good", "return 10**400", "return True", "yield 3", "raise Dumb"),
+    *(
+        "return good(), good()",
+        "return [good()]",
+        "return {'a\\n': good()}",
+        "raise ValueError('two\\nlines \\x1b[2J')",
+    ),
+    *(
+        "raise SystemExit(3)",
+        "raise Odd('x')",
+        "1 / 0",
+        "raise KeyError('\\x07')",
+        "return work(*args, **given)",
+        "return print",
+    ),
+    *(
+        "raise fa.UserError('a\\nb')",
+        "raise MemoryError",
+        "return good",
+        "return 10**400",
+        "return True",
+        "yield 3",
+        "raise Dumb",
+    ),
 )
 """What a method of a plug-in does in place of what it should; `good` does that."""
 METHODS = """
@@ -154,15 +194,43 @@ ARGV: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
     "attack": (("run", "--defense", "fedavg", "--attack", "mine", *SMALL), ("explain", "fedavg", "mine", *SMALL)),
-    "model": (("run", "--defense", "fedavg", *READS, "--model", "mine"), ("explain", "fedavg", "dlg", "--model", "mine")),
+    "model": (
+        ("run", "--defense", "fedavg", *READS, "--model", "mine"),
+        ("explain", "fedavg", "dlg", "--model", "mine"),
+    ),
     "partition": (("run", "--defense", "fedavg", *READS, *SMALL, "--partition", "mine"),),
     "dataset": (("run", "--defense", "fedavg", *READS, *SMALL, "--dataset", "mine"),),
 }
 FOR_ALL = (("list",), ("list", "--json"), ("show", "mine"), ("show", "mine", "--json"), ("check", "mine"))
 OF_DATA = (
-    *("None", "-1", "0", "3", "float('nan')", "'x\\x1b[2J'", "np.zeros(0)", "np.zeros((5, 1, 8, 8))", "np.full((9, 1, 8, 8), np.nan)"),
-    *("np.full(9, -1)", "np.full(9, 10**9)", "[]", "good().x_train[:3]", "good().y_train[:3]", "good().x_train - 99", "10**30", "('a',)"),
-    *("good().x_train.astype(object)", "good().x_train.astype('f2')", "good().y_train.astype('f4')", "torch.zeros(3)", "float('inf')"),
+    *(
+        "None",
+        "-1",
+        "0",
+        "3",
+        "float('nan')",
+        "'x\\x1b[2J'",
+        "np.zeros(0)",
+        "np.zeros((5, 1, 8, 8))",
+        "np.full((9, 1, 8, 8), np.nan)",
+    ),
+    *(
+        "np.full(9, -1)",
+        "np.full(9, 10**9)",
+        "[]",
+        "good().x_train[:3]",
+        "good().y_train[:3]",
+        "good().x_train - 99",
+        "10**30",
+        "('a',)",
+    ),
+    *(
+        "good().x_train.astype(object)",
+        "good().x_train.astype('f2')",
+        "good().y_train.astype('f4')",
+        "torch.zeros(3)",
+        "float('inf')",
+    ),
 )
 """Odd values of a data set's fields."""
 OF_CARD = tuple(field.name for field in fields(Card))

@@ -36,7 +36,10 @@ RAW = (
 )
 ARGV = (
     *(("suite", "plan", SUITE, "--quiet", "--out", "o"), ("suite", "plan", SUITE, "--quiet", "--out", "o", "--json")),
-    *(("suite", "plan", SUITE, "--quiet", "--out", RESULTS), ("suite", "run", SUITE, "--quiet", "--jobs", "1", "--out", f"{BLOCKED}/o")),
+    *(
+        ("suite", "plan", SUITE, "--quiet", "--out", RESULTS),
+        ("suite", "run", SUITE, "--quiet", "--jobs", "1", "--out", f"{BLOCKED}/o"),
+    ),
 )
 NAMES = tuple(sorted({name for known in registry.registries().values() for name in known.names()}))
 WORDS = (*NAMES, *READERS, *FORMS, *KNOWLEDGE, "read", "poison", "krum+nnm", "delayed+sign-flip", "dbcl+pairwise-masks")
@@ -107,8 +110,12 @@ def nonsense(document: Any) -> str:
 def cases(draw: Any, base: Any) -> SuiteFile:
     """Changed files. `base` is the unchanged document."""
     argv = draw(st.sampled_from(ARGV))
-    some = tuple(draw(st.lists(changes(base, values, st.sampled_from(WORDS), st.sampled_from(OPTIONS)), min_size=1, max_size=3)))
-    raw = draw(st.sampled_from([(f"extra = {text}",) for text in RAW]) if draw(st.integers(0, 19)) == 0 else st.just(()))
+    some = tuple(
+        draw(st.lists(changes(base, values, st.sampled_from(WORDS), st.sampled_from(OPTIONS)), min_size=1, max_size=3))
+    )
+    raw = draw(
+        st.sampled_from([(f"extra = {text}",) for text in RAW]) if draw(st.integers(0, 19)) == 0 else st.just(())
+    )
     broken = tuple(draw(st.lists(byte_changes, max_size=2))) if draw(st.integers(0, 19)) == 0 else ()
     document = json.loads(json.dumps(base))
     for change in some:
