@@ -186,8 +186,12 @@ def senseless(action: argparse.Action, text: str) -> str:
 
 
 @st.composite
-def _setting(draw: Any, chosen: dict[str, str]) -> tuple[str, str]:
-    """--set's GROUP.OPTION=VALUE for the methods of a line, and what of it makes no sense."""
+def _setting(draw: Any, chosen: dict[str, str], likely: Sequence[str] = ()) -> tuple[str, str]:
+    """--set's GROUP.OPTION=VALUE for the methods of a line, and what of it makes no sense.
+
+    Args:
+        likely: values that numbers have in place of odd ones.
+    """
     groups: dict[str, Any] = {"training": Schedule}
     for kind in ("defense", "attack", "model", "partition", "dataset"):
         for part in chosen.get(kind, "").split("+"):
@@ -196,7 +200,7 @@ def _setting(draw: Any, chosen: dict[str, str]) -> tuple[str, str]:
                     groups[kind if of == kind else part] = registry.find(of, part).options
     group = draw(st.sampled_from(sorted(groups)))
     known = fields(groups[group])
-    if not known or draw(st.integers(0, 19)) == 0:
+    if not known or (not likely and draw(st.integers(0, 19)) == 0):
         return f"{draw(st.one_of(st.just(group), odd.texts()))}.{draw(odd.texts())}={draw(odd.texts())}", ""
     field = draw(st.sampled_from(known))
     kind_of = scalar(get_type_hints(groups[group])[field.name])
@@ -204,9 +208,10 @@ def _setting(draw: Any, chosen: dict[str, str]) -> tuple[str, str]:
     near += [
         str(field.metadata[bound]) for bound in ("low", "high", "above", "below") if field.metadata[bound] is not None
     ]
-    value = draw(
-        st.sampled_from(near) if draw(st.booleans()) else odd.numbers if kind_of in (int, float) else odd.texts()
-    )
+    others = st.sampled_from(likely) if likely else odd.numbers
+    if kind_of not in (int, float):
+        others = odd.texts() if not likely else st.sampled_from([*near, "true", "false", "none", "1,2", "3,1,2"])
+    value = draw(st.sampled_from(near) if draw(st.booleans()) else others)
     why = f"{group}.{field.name} that is not finite" if kind_of in (int, float) and odd.not_finite(value) else ""
     return f"{group}.{field.name}={value}", why
 
@@ -232,9 +237,35 @@ def _chance(action: argparse.Action) -> int:
     return 1 if {"-h", "--version"} & {*action.option_strings} else 12
 
 
+LIKELY = ("1", "2", "3", "5", "0.5", "0.1", "1e-9", "100", "1e5", "1e308", "1e-320", "2147483647", "2147483648", "9007199254740991")
+"""Numbers that many options allow, some of which no machine can compute with."""
+
+
 @st.composite
-def cases(draw: Any) -> CommandLine:
-    """Command lines."""
+def _deep(draw: Any) -> CommandLine:
+    """A line of sensible words but for the values of some options: what it asks for is built, and two rounds are played."""
+    chosen = {kind: draw(st.sampled_from(_names(kind))) for kind in ("attack", "model", "partition")}
+    chosen["defense"] = draw(st.sampled_from([*_names("defense"), *_names("aggregator"), *_names("secure")]))
+    words = ["--dataset", draw(st.sampled_from(["digits", "digits", "digits", "breast-cancer", "diabetes", "clinic-notes"]))]
+    words += ["--clients", draw(st.sampled_from(["2", "4", "6", "9"]))]
+    for kind in ("model", "partition"):
+        if draw(st.integers(0, 3)) == 0:
+            words += [f"--{kind}", chosen[kind]]
+        else:
+            del chosen[kind]
+    for _ in range(draw(st.integers(1, 3))):
+        words += ["--set", draw(_setting(chosen, LIKELY))[0]]
+    if draw(st.booleans()):
+        return CommandLine(("explain", chosen["defense"], chosen["attack"], *words))
+    out = draw(st.sampled_from([BLOCKED] * 7 + ["o"]))
+    few = SMALL if out == "o" else ()
+    named = ("--defense", chosen["defense"], "--attack", chosen["attack"])
+    return CommandLine(("run", *named, *words, "--quiet", "--jobs", "1", "--out", out, *few))
+
+
+@st.composite
+def _broad(draw: Any) -> CommandLine:
+    """A line of any command."""
     leaf = draw(st.sampled_from([leaf for leaf in leaves() for _ in range(1 + len(leaf.arguments) // 3)]))
     command, oddly = " ".join(leaf.words), draw(st.sampled_from([0, 0, 4, 4, 12, 30]))
     words, why, chosen = list(leaf.words), [], {}
@@ -267,3 +298,8 @@ def cases(draw: Any) -> CommandLine:
     if draw(st.integers(0, 49)) == 0:
         words.insert(draw(st.integers(0, len(words))), draw(odd.texts()))
     return CommandLine(tuple(words), next(filter(None, why), "") if not small else "")
+
+
+def cases() -> st.SearchStrategy[CommandLine]:
+    """Command lines."""
+    return st.one_of(_broad(), _deep())
