@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -33,10 +32,7 @@ class Found:
 
     def add(self, case: Case, ground: Ground) -> None:
         """Try a case."""
-        begun = time.monotonic()
         faults, columns = tried(case, ground)
-        if (took := time.monotonic() - begun) > 10:
-            print(f"{took:.0f} s: {case!r}"[:1000], flush=True)
         self.counts += columns + Counter({"cases": 1})
         for fault in faults:
             known = self.smallest.get((fault.sort, fault.told))

@@ -237,30 +237,53 @@ def _chance(action: argparse.Action) -> int:
     return 1 if {"-h", "--version"} & {*action.option_strings} else 12
 
 
-LIKELY = ("1", "2", "3", "5", "0.5", "0.1", "1e-9", "100", "1e5", "1e308", "1e-320", "2147483647", "2147483648", "9007199254740991")
+LIKELY = (
+    "nan",
+    "-inf",
+    "1",
+    "2",
+    "3",
+    "5",
+    "0.5",
+    "0.1",
+    "1e-9",
+    "100",
+    "1e5",
+    "1e308",
+    "1e-320",
+    "2147483647",
+    "2147483648",
+    "9007199254740991",
+)
 """Numbers that many options allow, some of which no machine can compute with."""
 
 
 @st.composite
 def _deep(draw: Any) -> CommandLine:
-    """A line of sensible words but for the values of some options: what it asks for is built, and two rounds are played."""
+    """A line of sensible words but for values of options: what it asks for is built, and two rounds may be played."""
     chosen = {kind: draw(st.sampled_from(_names(kind))) for kind in ("attack", "model", "partition")}
     chosen["defense"] = draw(st.sampled_from([*_names("defense"), *_names("aggregator"), *_names("secure")]))
-    words = ["--dataset", draw(st.sampled_from(["digits", "digits", "digits", "breast-cancer", "diabetes", "clinic-notes"]))]
+    words = [
+        "--dataset",
+        draw(st.sampled_from(["digits", "digits", "digits", "breast-cancer", "diabetes", "clinic-notes"])),
+    ]
     words += ["--clients", draw(st.sampled_from(["2", "4", "6", "9"]))]
     for kind in ("model", "partition"):
         if draw(st.integers(0, 3)) == 0:
             words += [f"--{kind}", chosen[kind]]
         else:
             del chosen[kind]
+    why = ""
     for _ in range(draw(st.integers(1, 3))):
-        words += ["--set", draw(_setting(chosen, LIKELY))[0]]
+        text, reason = draw(_setting(chosen, LIKELY))
+        words += ["--set", text]
+        why = why or reason
     if draw(st.booleans()):
-        return CommandLine(("explain", chosen["defense"], chosen["attack"], *words))
+        return CommandLine(("explain", chosen["defense"], chosen["attack"], *words), why)
     out = draw(st.sampled_from([BLOCKED] * 7 + ["o"]))
     few = SMALL if out == "o" else ()
     named = ("--defense", chosen["defense"], "--attack", chosen["attack"])
-    return CommandLine(("run", *named, *words, "--quiet", "--jobs", "1", "--out", out, *few))
+    return CommandLine(("run", *named, *words, "--quiet", "--jobs", "1", "--out", out, *few), why)
 
 
 @st.composite

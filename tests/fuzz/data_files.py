@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import warnings
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -120,7 +121,8 @@ class DataFile(Case):
 
     def _archive(self) -> bytes:
         out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", self.method) as archive:
+        with zipfile.ZipFile(out, "w", self.method) as archive, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about a name that is there twice
             for key, array in zip(KEYS, self.arrays, strict=True):
                 if key == self.missing or self.special == "empty archive":
                     continue

@@ -1,8 +1,8 @@
 """Runs `bench` in this process on an input of the fuzzer, and says what is wrong with how the command took it.
 
-A command ends with 0, 1 or 2, and with 2 after exactly one line on stderr that begins with "bench: ". It raises nothing,
-takes no longer than `SECONDS`, prints no control characters, prints with `--json` what is JSON, and writes only into
-the folder that it was given.
+A command ends with 0, 1 or 2, and with 2 after exactly one line on stderr that begins with "bench: ". It raises
+nothing, takes no longer than `SECONDS`, prints no control characters, prints with `--json` what is JSON, and writes
+only into the folder that it was given.
 """
 
 from __future__ import annotations

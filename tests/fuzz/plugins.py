@@ -18,7 +18,10 @@ from fedarena.core.card import KINDS, Card, Kind
 from fedarena.datasets.dataset import Dataset
 
 FILE = "my_methods.py"
-HEAD = "from dataclasses import dataclass\n\nimport fedarena as fa\nfrom fedarena.core.card import Card\nfrom fedarena.core.options import option\n"
+HEAD = (
+    "from dataclasses import dataclass\n\nimport fedarena as fa\n"
+    "from fedarena.core.card import Card\nfrom fedarena.core.options import option\n"
+)
 AT_IMPORT = (
     *(
         "",

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 Cases = Callable[[Ground], "st.SearchStrategy[Case]"]
 KINDS: dict[str, tuple[int, Cases]] = {
-    "command lines": (80, lambda ground: command_lines.cases()),
+    "command lines": (60, lambda ground: command_lines.cases()),
     "suites": (60, lambda ground: suite_files.cases(tomllib.loads((ground.folder / SUITE).read_text()))),
-    "results": (80, lambda ground: results.folders(ground.folder / RESULTS)),
-    "boards": (60, lambda ground: results.boards(json.loads((ground.folder / BOARD).read_text()))),
-    "data files": (60, lambda ground: data_files.cases()),
-    "plug-ins": (40, lambda ground: plugins.cases()),
+    "results": (20, lambda ground: results.folders(ground.folder / RESULTS)),
+    "boards": (40, lambda ground: results.boards(json.loads((ground.folder / BOARD).read_text()))),
+    "data files": (50, lambda ground: data_files.cases()),
+    "plug-ins": (20, lambda ground: plugins.cases()),
 }
 """Kind → how many cases of it are always tried, and what draws them."""
 

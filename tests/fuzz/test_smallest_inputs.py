@@ -117,7 +117,11 @@ def plugins() -> list[PluginFile]:
         "class Dumb(Exception):\n    def __str__(self):\n        raise ValueError\n\n\nraise Dumb\n",
     ]
     texts = [*(HEAD + card.format(field) for field in fields), *(HEAD + one + card.format("title='t'") for one in odd)]
-    shown = [PluginFile((*argv, "--plugin", "my_methods.py"), text=t) for t in texts for argv in (("list",), ("show", "mine"))]
+    shown = [
+        PluginFile((*argv, "--plugin", "my_methods.py"), text=t)
+        for t in texts
+        for argv in (("list",), ("show", "mine"))
+    ]
     answers = [
         ("secure", "pairwise-masks", "threshold", "return None"),
         ("defense", "fedavg", "in_round", "return [good()]"),
@@ -148,7 +152,9 @@ def named(case: Any, ground: Ground) -> Any:
 
 
 @pytest.mark.usefixtures("undrawn")
-@pytest.mark.parametrize("cases", [lines, suites, plans, folders, boards, data, plugins], ids=lambda cases: cases.__name__)
+@pytest.mark.parametrize(
+    "cases", [lines, suites, plans, folders, boards, data, plugins], ids=lambda cases: cases.__name__
+)
 def test_inputs_that_once_failed_are_taken_well(cases: Any, ground: Ground) -> None:
     told = []
     for case in cases():
