@@ -186,11 +186,12 @@ def senseless(action: argparse.Action, text: str) -> str:
 
 
 @st.composite
-def _setting(draw: Any, chosen: dict[str, str], likely: Sequence[str] = ()) -> tuple[str, str]:
+def _setting(draw: Any, chosen: dict[str, str], likely: Sequence[str] = (), plays: bool = False) -> tuple[str, str]:
     """--set's GROUP.OPTION=VALUE for the methods of a line, and what of it makes no sense.
 
     Args:
         likely: values that numbers have in place of odd ones.
+        plays: whether the command would take as many steps as it is told to, so that it is told few.
     """
     groups: dict[str, Any] = {"training": Schedule}
     for kind in ("defense", "attack", "model", "partition", "dataset"):
@@ -212,6 +213,8 @@ def _setting(draw: Any, chosen: dict[str, str], likely: Sequence[str] = ()) -> t
     if kind_of not in (int, float):
         others = odd.texts() if not likely else st.sampled_from([*near, "true", "false", "none", "1,2", "3,1,2"])
     value = draw(st.sampled_from(near) if draw(st.booleans()) else others)
+    if plays and kind_of is int and any(len(word) > 3 for word in value.split(",")):
+        value = "3"
     why = f"{group}.{field.name} that is not finite" if kind_of in (int, float) and odd.not_finite(value) else ""
     return f"{group}.{field.name}={value}", why
 
@@ -274,13 +277,13 @@ def _deep(draw: Any) -> CommandLine:
         else:
             del chosen[kind]
     why = ""
+    explains, out = draw(st.booleans()), draw(st.sampled_from([BLOCKED] * 7 + ["o"]))
     for _ in range(draw(st.integers(1, 3))):
-        text, reason = draw(_setting(chosen, LIKELY))
+        text, reason = draw(_setting(chosen, LIKELY, explains or out == "o"))
         words += ["--set", text]
         why = why or reason
-    if draw(st.booleans()):
+    if explains:
         return CommandLine(("explain", chosen["defense"], chosen["attack"], *words), why)
-    out = draw(st.sampled_from([BLOCKED] * 7 + ["o"]))
     few = SMALL if out == "o" else ()
     named = ("--defense", chosen["defense"], "--attack", chosen["attack"])
     return CommandLine(("run", *named, *words, "--quiet", "--jobs", "1", "--out", out, *few), why)
@@ -309,12 +312,12 @@ def _broad(draw: Any) -> CommandLine:
             chosen[action.dest] = value
             words += _said(action, value)
             why.append(senseless(action, value))
+    small = command == "run" and draw(st.integers(0, 19)) == 0
     sets = any(action.dest == "set" for action in leaf.arguments)
     for _ in range(draw(st.sampled_from([0, 0, 1, 1, 2])) if sets else 0):
-        text, reason = draw(_setting(chosen))
+        text, reason = draw(_setting(chosen, (), command == "explain" or small))
         words += ["--set", text]
         why.append(reason)
-    small = command == "run" and draw(st.integers(0, 19)) == 0
     if command == "run":
         words += SMALL if small else ("--out", BLOCKED, "--quiet")
     words += ALL_CHEAP.get(command, ())

@@ -60,6 +60,7 @@ DAMAGE: list[tuple[Tamper | str, str]] = [
     ("\udcff", "it is no text"),
     ("[" * 100_000, "its lists and tables are nested too deeply"),
     ('{"schema": NaN}', "it holds NaN, which is no number"),
+    ('{"schema": ' + "9" * 5000 + "}", "it holds a whole number of more than 4300 digits"),
 ]
 """What is wrong whoever looks."""
 EDITED: list[tuple[Tamper, str]] = [
