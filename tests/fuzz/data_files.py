@@ -158,7 +158,7 @@ def nonsense(arrays: tuple[Array, ...], classes: int) -> str:
     for key, array in zip(KEYS, arrays, strict=True):
         if array.dtype in ("|O", "<c8", "<M8[s]", "<U3", "|S2", "|V4"):
             return f"{key} of type {array.dtype}"
-        if array.dtype[1] == "f" and not np.isfinite(np.array(array.fill, array.dtype)):
+        if array.dtype[1] == "f" and not abs(array.fill) <= np.finfo(array.dtype).max:
             return f"{key} with values that are not finite"
         if key[0] == "y" and array.dtype == "<i8" and not 0 <= array.fill < max(classes, 1):
             return f"{key} with labels of no class"
