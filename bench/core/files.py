@@ -14,7 +14,6 @@ from typing import Any
 
 from fedarena.core.errors import UserError
 
-
 TOO_LONG = f"it holds a whole number of more than {sys.get_int_max_str_digits()} digits"
 """Why Python reads no such file: such numbers take long to read."""
 

@@ -204,7 +204,9 @@ ARGV: dict[str, tuple[tuple[str, ...], ...]] = {
     "partition": (("run", "--defense", "fedavg", *READS, *SMALL, "--partition", "mine"),),
     "dataset": (("run", "--defense", "fedavg", *READS, *SMALL, "--dataset", "mine"),),
 }
-FOR_ALL = (("list",), ("list", "--json"), ("show", "mine"), ("show", "mine", "--json"), ("check", "mine"))
+SHOWS = (("list",), ("list", "--json"), ("show", "mine"), ("show", "mine", "--json"))
+FOR_ALL = (*SHOWS, *SHOWS, *SHOWS, ("check", "mine"))
+"""Commands for a method of any kind. The last takes seconds."""
 OF_DATA = (
     *(
         "None",

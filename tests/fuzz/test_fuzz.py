@@ -18,9 +18,9 @@ KINDS: dict[str, tuple[int, Cases]] = {
     "command lines": (60, lambda ground: command_lines.cases()),
     "suites": (60, lambda ground: suite_files.cases(tomllib.loads((ground.folder / SUITE).read_text()))),
     "results": (20, lambda ground: results.folders(ground.folder / RESULTS)),
-    "boards": (40, lambda ground: results.boards(json.loads((ground.folder / BOARD).read_text()))),
+    "boards": (30, lambda ground: results.boards(json.loads((ground.folder / BOARD).read_text()))),
     "data files": (50, lambda ground: data_files.cases()),
-    "plug-ins": (20, lambda ground: plugins.cases()),
+    "plug-ins": (15, lambda ground: plugins.cases()),
 }
 """Kind → how many cases of it are always tried, and what draws them."""
 
