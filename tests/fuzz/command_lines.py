@@ -55,6 +55,8 @@ ALL_CHEAP = {
 }
 """Command → the words at its end that keep it short."""
 SMALL = (
+    "--attack",
+    "last-layer-label",
     "--model",
     "mlp",
     "--set",
@@ -278,6 +280,8 @@ def _deep(draw: Any) -> CommandLine:
             del chosen[kind]
     why = ""
     explains, out = draw(st.booleans()), draw(st.sampled_from([BLOCKED] * 7 + ["o"]))
+    if out == "o":
+        chosen["attack"] = "last-layer-label"
     for _ in range(draw(st.integers(1, 3))):
         text, reason = draw(_setting(chosen, LIKELY, explains or out == "o"))
         words += ["--set", text]
