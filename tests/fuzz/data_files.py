@@ -37,8 +37,6 @@ SIDECARS = (
     b"a" * 100_000,
     b"0" * 64 + b"  x\nfrom nowhere\x1b[2J",
 )
-BOMB = 1 << 31
-"""Bytes of zeros that a bomb unpacks to."""
 
 
 class Owned:
@@ -88,7 +86,7 @@ class DataFile(Case):
 
     Attributes:
         name: the file's. arrays: its members. missing: a member that it lacks.
-        method: how it is compressed. bomb: whether each array is followed by gigabytes of zeros.
+        method: how it is compressed.
         bytes: changes of the archive. special: what is in its place. sidecar: the file with the checksum.
     """
 
@@ -96,7 +94,6 @@ class DataFile(Case):
     arrays: tuple[Array, ...] = ()
     missing: str = ""
     method: int = zipfile.ZIP_DEFLATED
-    bomb: bool = False
     bytes: tuple[Bytes, ...] = ()
     special: str = ""
     sidecar: bytes | None = None
