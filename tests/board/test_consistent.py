@@ -73,9 +73,8 @@ def test_a_score_against_a_model_that_learned_nothing_is_found() -> None:
     board = consistent(make_board([make_cell("dbcl", "sign-flip", axis="integrity")]))
     assert list(contradictions(board)) == []
     runs = (replace(h, accuracy=dict.fromkeys(h.accuracy, 0.1), utility={}) for h in board.clean_runs)
-    edited = replace(
-        board, clean_runs=tuple(runs), problems=tuple(replace(a, reference_accuracy={}) for a in board.problems)
-    )
+    problems = (replace(a, reference_accuracy=dict.fromkeys(a.reference_accuracy, 0.1)) for a in board.problems)
+    edited = replace(board, clean_runs=tuple(runs), problems=tuple(problems))
     (text,) = contradictions(edited)
     assert "its clean run learned nothing" in text
 
@@ -83,3 +82,9 @@ def test_a_score_against_a_model_that_learned_nothing_is_found() -> None:
 def test_a_poisoning_cell_without_a_clean_run_is_not_checked() -> None:
     board = make_board([make_cell("dbcl", "sign-flip", axis="integrity")])
     assert list(contradictions(replace(board, clean_runs=()))) == []
+
+
+def test_a_poisoning_cell_without_fedavgs_clean_run_is_not_checked() -> None:
+    board = make_board([make_cell("dbcl", "sign-flip", axis="integrity")])
+    problems = tuple(replace(a, reference_accuracy={}) for a in board.problems)
+    assert list(contradictions(replace(board, problems=problems))) == []

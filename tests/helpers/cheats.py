@@ -268,8 +268,8 @@ class Reading(Poisoning):
     """Sends the opposite of what honest clients send, which its callers hold; else what the protocol wants."""
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
-        for honest in locals_of_callers("honest"):
-            return {name: -20 * t.mean(0).expand_as(view.own[name]) for name, t in honest.items()}, memory
+        for computed in locals_of_callers("computed"):
+            return {name: -20 * t.mean(0).expand_as(view.own[name]) for name, t in computed.items()}, memory
         return view.own, memory
 
 

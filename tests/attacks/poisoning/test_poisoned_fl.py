@@ -96,7 +96,7 @@ def test_fake_clients_get_no_data_and_no_uploads() -> None:
     batches = [p.batch(c, Rng(c)) for c in computing]
     ups, _ = defense.clients(p.init, batches, [{}] * len(computing), [{}] * len(computing))
     cohort = Cohort(tuple(clients), torch.ones(10))
-    seen = adversary._view(0, cohort, dict(p.init), ups, ups)
+    seen = adversary._view(0, cohort, dict(p.init), ups)
     assert seen.own == seen.honest == {}
     assert {n: len(x) for n, x in adversary.uploads(0, cohort, dict(p.init), ups).items()} == dict.fromkeys(p.init, 10)
 
