@@ -173,7 +173,8 @@ class Ray(Executor):
         from ray.exceptions import RayError, RayTaskError
 
         if isinstance(error, RayTaskError):
-            return getattr(error, "cause", None) or error
+            cause: BaseException | None = getattr(error, "cause", None)
+            return cause or error
         if not isinstance(error, RayError):
             return error
         return ClusterGone(f"the Ray cluster is gone: {_brief(error)}") if self._gone(error) else _died(error)
