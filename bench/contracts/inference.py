@@ -14,7 +14,6 @@ from fedarena.contracts.answers import Contents, accepted, require_same_shapes
 from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.contracts.goal_names import GoalName as GoalName
 from fedarena.contracts.observation import Observation
-from fedarena.contracts.training_parts import LAST_ROUNDS, OTHER_ROUNDS
 from fedarena.contracts.view import View, seal
 from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.global_generators import generators_of
@@ -27,6 +26,10 @@ from fedarena.problem.task import Task
 
 Progress = Callable[[float, str], None]
 """Called with the share done in [0, 1] and a short text."""
+
+
+LAST_ROUNDS, OTHER_ROUNDS = "last rounds", "other rounds"
+"""The parts of a training that an attack may read beside the rounds that it chose (`Watch.elsewhere`)."""
 
 
 @dataclass(frozen=True)

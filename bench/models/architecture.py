@@ -73,7 +73,7 @@ def blank(make: Callable[[], M]) -> M:
         module = _module(make())
     if next(module.buffers(), None) is not None:  # the meta device does not keep their values
         return zeroed(make)
-    # `Module.to_empty` does the same, and imports torch's compiler for it, which takes half as long as torch.
+    # `Module.to_empty` does the same, and imports sympy and a part of torch for it: a quarter of a second.
     values = {name: torch.zeros(value.shape, dtype=value.dtype) for name, value in module.state_dict().items()}
     module.load_state_dict(values, assign=True)
     return module

@@ -92,13 +92,8 @@ def each(check: Check) -> Check:
 
     def all_of(value: Any, where: str) -> None:
         _demand(isinstance(value, list), value, where, "a list")
-        try:
-            for one in value:
-                check(one, "")
-        except ValueError:  # only now the place is of interest, which takes longer to put into words than the check
-            for i, one in enumerate(value):
-                check(one, f"{where}[{i}]")
-            raise
+        for i, one in enumerate(value):
+            check(one, f"{where}[{i}]")
 
     return all_of
 
@@ -108,13 +103,8 @@ def named(check: Check) -> Check:
 
     def all_of(value: Any, where: str) -> None:
         _demand(isinstance(value, Mapping), value, where, "a table")
-        try:
-            for one in value.values():
-                check(one, "")
-        except ValueError:  # see `each`
-            for name, one in value.items():
-                check(one, _within(where, name))
-            raise
+        for name, one in value.items():
+            check(one, _within(where, name))
 
     return all_of
 

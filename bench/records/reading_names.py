@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fedarena.contracts.training_parts import LAST_ROUNDS, OTHER_ROUNDS
+from fedarena.contracts.inference import LAST_ROUNDS, OTHER_ROUNDS
 from fedarena.records.schema import Record
 
 PARTS = (LAST_ROUNDS, OTHER_ROUNDS)

@@ -65,7 +65,7 @@ class Server:
         """Round 4: the sum of all vectors that were sent. Raises TooFewSurvivors."""
         enough(self.threshold, least(self.circles, revealed), ANSWERED)
         answers = {u: unpack(message, shamir.SHARE) for u, message in revealed.items()}
-        weights = cache(lambda points: shamir.weights(points))
+        weights = cache(shamir.weights)
         total = np.zeros(len(next(iter(self.uploads.values()))), np.dtype(f"<u{self.bits // 8}"))
         for v in self.boxes:
             holders = [u for u in answers if u in self.circles[v]][: self.threshold]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedarena.contracts.inference import Watch
-from fedarena.contracts.training_parts import LAST_ROUNDS, OTHER_ROUNDS
+from fedarena.contracts.inference import LAST_ROUNDS, OTHER_ROUNDS, Watch
 from fedarena.core.rng import Rng
 from fedarena.problem.schedule import Schedule
 

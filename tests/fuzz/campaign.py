@@ -46,7 +46,7 @@ class Found:
     def told(self) -> str:
         """Each fault with its smallest case."""
         return "\n\n".join(
-            f"{sort}: {told}\n{case!r}"[:3000] + f"\n{fault.more[-2500:]}"
+            f"{sort}: {told}\n{case!r}"[:LONG] + f"\n{fault.more[-LONG:]}"
             for (sort, told), (case, fault) in self.smallest.items()
         )
 

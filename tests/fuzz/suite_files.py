@@ -11,7 +11,7 @@ from typing import Any
 
 from fuzz import odd
 from fuzz.case import RESULTS, SUITE, Case, Ground
-from fuzz.changes import Bytes, Change, byte_changes, changes, found, paths
+from fuzz.changes import MARK, Bytes, Change, byte_changes, changes, found, paths
 from fuzz.judge import BLOCKED
 from hypothesis import strategies as st
 
@@ -85,11 +85,8 @@ def toml(value: Any, top: bool = True) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml(one, False) for one in value) + "]"
     if isinstance(value, str):
-        return (
-            value[5:]
-            if value.startswith("\x01raw ")
-            else json.dumps(value, ensure_ascii=max(value, default="") > "\ud7ff")
-        )
+        raw = value.removeprefix(MARK)
+        return raw if raw != value else json.dumps(value, ensure_ascii=max(value, default="") > "\ud7ff")
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return json.dumps(value)

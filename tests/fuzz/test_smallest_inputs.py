@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,8 +140,6 @@ def plugins() -> list[PluginFile]:
 
 def named(case: Any, ground: Ground) -> Any:
     """The case with the name of the file that it means."""
-    from dataclasses import replace
-
     results = ground.folder / RESULTS
     if getattr(case, "file", "") == PICTURE:
         return replace(case, file=f"pictures/{min(path.name for path in (results / 'pictures').iterdir())}")
