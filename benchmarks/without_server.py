@@ -1,7 +1,8 @@
 """Ten rounds of 100 nodes on a sparse graph against ten rounds of a server with 100 clients: what a model each costs.
 
-Digits, MLPs of 64 and of 200-200 units; FedSGD with batches of 14 (all samples of a client), and one local epoch in
-batches of 4. Every node has four neighbours. One model is evaluated in the end, and nothing is written down.
+Digits, MLPs of 64 and of 200-200 units and a small CNN; FedSGD with batches of 14 (all samples of a client), and one
+local epoch in batches of 4. Every node has four neighbours. One model is evaluated in the end, and nothing is written
+down.
 
 The last row has no bar. It says what one step at own models costs at the least, for 200-200 units: the loop of the
 server without its mean of the uploads, with every node's own weights in the two products that clients of a server
@@ -28,24 +29,28 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 
 NODES, ROUNDS, AT_MOST = 100, 10, 1.3
-CASES = (("64", 0, 14), ("64", 1, 4), ("200,200", 0, 14), ("200,200", 1, 4))
+NARROW, WIDE, CNN = ("mlp", {"widths": "64"}), ("mlp", {"widths": "200,200"}), ("cnn", dict[str, str]())
+Model = tuple[str, dict[str, str]]
+CASES: tuple[tuple[Model, int, int], ...] = tuple(
+    (model, epochs, batch) for model in (NARROW, WIDE, CNN) for epochs, batch in ((0, 14), (1, 4))
+)
 
 
 def measure(repetitions: int) -> list[Row]:
     """One row a case."""
     rows = []
-    for widths, epochs, batch in CASES:
-        problem = federation(widths, epochs, batch)
+    for model, epochs, batch in CASES:
+        problem = federation(model, epochs, batch)
         candidates = {"without": run(problem, "d-sgd"), "server": run(problem, "fedavg")}
-        what = f"mlp {widths}, {'FedSGD' if not epochs else f'{epochs} epoch'}, batch {batch}"
+        what = f"{' '.join((model[0], *model[1].values()))}, {'1 epoch' if epochs else 'FedSGD'}, batch {batch}"
         rows.append(costlier(what, "without", "server", alternate(candidates, repetitions), at_most=AT_MOST))
     return [*rows, least(repetitions)]
 
 
 def least(repetitions: int) -> Row:
     """What no loop over own models saves, with PyTorch's products and sums."""
-    widths, epochs, batch = CASES[2]
-    problem = federation(widths, epochs, batch)
+    batch = 14
+    problem = federation(WIDE, 0, batch)
     defense = make_defense(parse_defense("d-sgd"), problem.task)
     assert isinstance(defense, Peers)
     peers, one = defense, problem.init
@@ -60,7 +65,7 @@ def least(repetitions: int) -> Row:
     }
     spent = {name: median(seconds) * 1e3 for name, seconds in alternate(candidates, repetitions).items()}
     floor = spent["server"] - spent["mean"] - spent["shared"] + spent["own"] + spent["mixed"]
-    what = f"mlp {widths}, FedSGD, batch {batch}: own products, one mixing"
+    what = f"mlp 200,200, FedSGD, batch {batch}: own products, one mixing"
     return Row(what, "at the least", "server", floor, spent["server"], floor / spent["server"], "", None)
 
 
@@ -74,11 +79,12 @@ def products(params: Tensors, batch: int) -> list[torch.Tensor]:
     return made
 
 
-def federation(widths: str, epochs: int, batch: int) -> Problem:
+def federation(model: Model, epochs: int, batch: int) -> Problem:
     """One hundred clients with a share of the digits each."""
     schedule = Schedule(rounds=ROUNDS, local_epochs=epochs, batch_size=batch, lr=0.05, eval_every=0)
-    options = registry.find("model", "mlp").parse({"widths": widths})
-    spec = ProblemSpec("digits", model="mlp", partition="iid", clients=NODES, model_options=options, schedule=schedule)
+    name, given = model
+    options = registry.find("model", name).parse(given)
+    spec = ProblemSpec("digits", model=name, partition="iid", clients=NODES, model_options=options, schedule=schedule)
     return build(spec, 0)
 
 

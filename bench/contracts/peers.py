@@ -101,11 +101,19 @@ class Peers(Defense):
         """W_i of all nodes, stacked."""
         return {name.removeprefix(NODE): t for name, t in state.extra.items() if name.startswith(NODE)}
 
-    def half(self, models: Tensors, ups: Tensors) -> Tensors:
-        """h = W − η·up of all nodes, stacked; with FedSGD and weight decay λ it is W − η·(up + λ·W)."""
+    def half(self, models: Tensors, ups: Tensors, out: Tensors | None = None) -> Tensors:
+        """h = W − η·up of nodes, stacked; with FedSGD and weight decay λ it is W − η·(up + λ·W).
+
+        Args:
+            out: where h is written, which may be `ups`; None: into new tensors.
+        """
         keeps = 1 - self.step_size * self.task.schedule.server_decay
         whole = models if keeps == 1 else {name: keeps * w for name, w in models.items()}
-        return {name: torch.add(w, ups[name], alpha=-self.step_size) for name, w in whole.items()}
+        step = -self.step_size
+        return {
+            name: torch.add(w, ups[name], alpha=step, out=None if out is None else out[name])
+            for name, w in whole.items()
+        }
 
     def release(self, state: State, rng: Rng) -> Tensors:
         """The curious node's own model: nobody is given another one."""
@@ -134,6 +142,13 @@ class Peers(Defense):
         work = enumerate(zip(batches, memories, noises, strict=True))
         done = [self.checked_client(row(models, i), *one) for i, one in work]
         return stack([up for up, _ in done]), [memory for _, memory in done]
+
+    def local_halves(
+        self, models: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        """`half` of `local`'s uploads, to the bit, and the nodes' memories, where nobody keeps the uploads."""
+        ups, after = self.local(models, batches, memories, noises)
+        return self.half(models, ups, out=ups), after
 
     # -- edges ----------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class _Played:
     """What nodes did in a round.
 
     Attributes:
-        ups: the uploads of their local steps, stacked. halves: h_i, stacked.
+        ups: the uploads of their local steps, stacked; {} unless the round is written down. halves: h_i, stacked.
         messages: by sender and receiver; only the round that is written down, and rounds that are mixed node by node,
             have them all.
         models, memories: W_i after the round, stacked, and what the nodes' rules remember.
@@ -44,7 +44,7 @@ def play(federation: Federation, defense: Peers, state: State, t: int, write: bo
     try_first_client(replace(federation, defense=defense), t, row(models, 0), work)
     memories = tuple(federation.memories.get(node, {}) for node in work.clients)
     with clock:
-        played = _played(federation, defense, state, work, t)
+        played = _played(federation, defense, state, work, t, write)
         honest = [i for i in work.clients if i not in federation.adversary.corrupted]
         after = defense.after(state, played.models, played.memories, honest)
     sent = _bytes(defense, played.halves)
@@ -58,12 +58,16 @@ def play(federation: Federation, defense: Peers, state: State, t: int, write: bo
     )
 
 
-def _played(federation: Federation, defense: Peers, state: State, work: ClientWork, t: int) -> _Played:
+def _played(federation: Federation, defense: Peers, state: State, work: ClientWork, t: int, write: bool) -> _Played:
     """The local steps, and what nodes make of each other's messages. Updates the nodes' memories."""
     models, kept = defense.models(state), federation.memories
-    ups, after = defense.local(models, work.batches, [kept.get(i, {}) for i in work.clients], work.noises)
+    given = models, work.batches, [kept.get(i, {}) for i in work.clients], work.noises
+    if write:
+        ups, after = defense.local(*given)
+        halves = defense.half(models, ups)
+    else:
+        ups, (halves, after) = {}, defense.local_halves(*given)
     kept.update(zip(work.clients, after, strict=True))
-    halves = defense.half(models, ups)
     if defense.plain and not federation.adversary.corrupted:
         return _Played(ups, halves, {}, mixed_plainly(defense, halves))
     messages: dict[Edge, Tensors] = {}
@@ -71,8 +75,8 @@ def _played(federation: Federation, defense: Peers, state: State, work: ClientWo
     for node in work.clients:
         u = _heard(federation, defense, halves, node, t, messages)
         cohort, memory = defense.cohort(node, next(iter(u.values()))), defense.memory(state, node)
-        given = row(halves, node), u, cohort, memory, federation.rng.child("aggregate", t, node)
-        done.append(federation.replays.call(t, "mix", defense.mix, *given))
+        heard = row(halves, node), u, cohort, memory, federation.rng.child("aggregate", t, node)
+        done.append(federation.replays.call(t, "mix", defense.mix, *heard))
     return _Played(ups, halves, messages, stack([model for model, _ in done]), [memory for _, memory in done])
 
 

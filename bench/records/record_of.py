@@ -25,6 +25,7 @@ from fedarena.federation import compose
 from fedarena.federation.by_client import mean_and_lowest_decile
 from fedarena.federation.finished_run import FinishedRun
 from fedarena.federation.spec import GroupSpec, MethodSpec
+from fedarena.problem.client_steps import LOCAL_TRAINING_VERSION
 from fedarena.records.schema import SCHEMA, Cost, DataSource, Environment, Identity, Record, Status, Utility
 from fedarena.records.trial_key import key_of, trial_key
 
@@ -206,6 +207,7 @@ def identity_of(spec: GroupSpec, threat: Threat | None, data: Provenance) -> Ide
             **versions_of("defense", spec.defense),
             **versions_of("attack", attack),
             **({"judge": judge} if judge > 1 else {}),
+            **({"local_training": LOCAL_TRAINING_VERSION} if problem.schedule.local_epochs else {}),
             **{kind: card.version for kind, card in problem.cards().items()},
         },
     }

@@ -40,3 +40,15 @@ class PeerSGD(Peers, FedAvg):
             return uploads_apart(self.task, models, batches), list(memories)
         ups = uploads_apart(self.task, models, batches, onto_momenta(memories, row(models, 0), schedule))
         return ups, kept_momenta(ups, memories, apart=False)
+
+    def local_halves(
+        self, models: Tensors, batches: Sequence[Batch], memories: Sequence[Tensors], noises: Sequence[Tensors]
+    ) -> tuple[Tensors, list[Tensors]]:
+        if self.task.schedule.client_momentum:  # a momentum is kept, and so must not be overwritten
+            ups, after = self.local(models, batches, memories, noises)
+            return self.half(models, ups), after
+
+        def step(starts: Tensors, ups: Tensors) -> None:
+            self.half(starts, ups, out=ups)
+
+        return uploads_apart(self.task, models, batches, then=step), list(memories)

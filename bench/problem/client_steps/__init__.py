@@ -8,4 +8,8 @@ from fedarena.problem.client_steps.choose import run_general, uploads, uploads_a
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.client_steps.onto import Onto
 
-__all__ = ["InputMap", "Onto", "run_general", "uploads", "uploads_apart"]
+__all__ = ["LOCAL_TRAINING_VERSION", "InputMap", "Onto", "run_general", "uploads", "uploads_apart"]
+
+LOCAL_TRAINING_VERSION = 2
+"""The version of what clients compute in local epochs, which keys of records hold. With 2 small networks go side by
+side, which changes the last digits."""

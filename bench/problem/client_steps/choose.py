@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fedarena.core.tensors import Tensors, row, stack
-from fedarena.problem.client_steps import loop, one_pass, stacked, vmapped
+from fedarena.problem.client_steps import loop, one_pass, side_by_side, stacked, vmapped
 from fedarena.problem.client_steps.chain import Dense, chain_of, front_of
 from fedarena.problem.client_steps.inputs import InputMap
 from fedarena.problem.client_steps.layered import Layer, layers_of
@@ -32,9 +32,9 @@ def uploads(
 ) -> Tensors:
     """`fedarena.problem.local_training.upload` of every client, stacked in the order of `batches`.
 
-    Under the task's own loss a chain of dense layers goes to `fedarena.problem.client_steps.stacked`, and FedSGD of
-    other layers in a row to `fedarena.problem.client_steps.one_pass`. Everything else goes to
-    `fedarena.problem.client_steps.loop`.
+    Under the task's own loss a chain of dense layers goes to `fedarena.problem.client_steps.stacked`. Other layers in a
+    row go to `fedarena.problem.client_steps.one_pass` with FedSGD, and with local epochs of a small network to
+    `fedarena.problem.client_steps.side_by_side`. Everything else goes to `fedarena.problem.client_steps.loop`.
 
     Args:
         task: gives the model and the schedule.
@@ -54,8 +54,10 @@ def uploads(
         if chain is not None:
             prepared = _prepared(task, group)
             return stacked.train(chain, task.schedule, task.criterion, start, prepared, metric, inputs or {}, own)
-        if layers is not None:
+        if layers is not None and task.schedule.fedsgd:
             ups = one_pass.train(task, layers, start, group)
+        elif layers is not None and not metric and side_by_side.pays(start, len(group)):
+            ups = side_by_side.train(task, start, group)
         else:
             objective = loop.of_task(task, start) if own_loss else loop.of_loss(loss, start)
             ups = loop.train(objective, task.schedule, start, group, metric)
@@ -66,24 +68,39 @@ def uploads(
     return _in_groups(batches, _steps(task), train)
 
 
-def uploads_apart(task: Task, starts: Tensors, batches: Sequence[Batch], onto: Onto | None = None) -> Tensors:
+def uploads_apart(
+    task: Task,
+    starts: Tensors,
+    batches: Sequence[Batch],
+    onto: Onto | None = None,
+    then: Callable[[Tensors, Tensors], None] | None = None,
+) -> Tensors:
     """`uploads` under the task's own loss, of clients that start at parameters of their own.
 
     Args:
         starts: the parameters, stacked in the order of `batches`.
         onto: as for `uploads`.
+        then: gets the starts and the uploads of some clients at a time, while both are in the cache, and may overwrite
+            the uploads.
     """
-    chain = _chain(task, row(starts, 0), {})
+    one = row(starts, 0)
+    chain, layers = _chain(task, one, {}), _layers(task, one)
 
     def train(members: Sequence[int]) -> Tensors:
         group, own = [batches[i] for i in members], None if onto is None else onto.of(members)
+        some = starts if len(members) == len(batches) else {name: t[list(members)] for name, t in starts.items()}
         if chain is not None:
-            some = starts if len(members) == len(batches) else {name: t[list(members)] for name, t in starts.items()}
             prepared = _prepared(task, group)
-            return stacked.train(chain, task.schedule, task.criterion, some, prepared, {}, {}, own, apart=True)
-        ups = stack([row(uploads(task, task.loss, row(starts, i), [batches[i]]), 0) for i in members])
+            given = chain, task.schedule, task.criterion, some, prepared, {}, {}, own
+            return stacked.train(*given, apart=True, then=then)
+        if layers is not None and side_by_side.pays(one, len(group)):
+            ups = side_by_side.train(task, some, group, apart=True)
+        else:
+            ups = stack([row(uploads(task, task.loss, row(starts, i), [batches[i]]), 0) for i in members])
         if own is not None:
             own.add(ups)
+        if then is not None:
+            then(some, ups)
         return ups
 
     return _in_groups(batches, _steps(task), train)
@@ -141,9 +158,9 @@ def _chain(task: Task, start: Tensors, metric: Mapping[str, Tensor]) -> tuple[De
 
 
 def _layers(task: Task, start: Tensors) -> tuple[Layer, ...] | None:
-    """The model's layers if one pass for all clients covers this case."""
+    """The model's layers if they stand in a row, and all of them are trained."""
     whole = set(start) == {name for name, _ in task.model.named_parameters()}
-    return layers_of(task.model) if task.schedule.fedsgd and whole else None
+    return layers_of(task.model) if whole else None
 
 
 def _in_groups(

@@ -1,6 +1,6 @@
 """The tight loop: one client after the other, without optimiser objects; for any loss and any model.
 
-The time of convolutions is arithmetic, so that stacking clients gains nothing. This form saves overhead alone.
+The time of large convolutions is arithmetic, so that stacking clients gains nothing. This form saves overhead alone.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ one for every step. Blocks end when inner products would cost as much as they sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -45,6 +45,7 @@ def train(
     inputs: Mapping[str, InputMap],
     onto: Onto | None = None,
     apart: bool = False,
+    then: Callable[[Tensors, Tensors], None] | None = None,
 ) -> Tensors:
     """`fedarena.problem.local_training.upload` of clients with batches of one shape, stacked.
 
@@ -56,6 +57,7 @@ def train(
         inputs: maps applied to the inputs of dense layers, by the weight's name.
         onto: FedSGD only; what gradients are added to. It is read while a chunk's uploads are in the cache.
         apart: whether every client starts at its own parameters; `start` is then stacked over clients.
+        then: called with the starts and the uploads of a chunk, which it may overwrite.
     """
     make = Tensor.new_zeros if onto is None else Tensor.new_empty
     one = row(start, 0) if apart else start
@@ -73,6 +75,8 @@ def train(
             for dense in chain
         ]
         _train_chunk(layers, schedule, criterion, batches[first : first + at_once])
+        if then is not None:
+            then(begin, part)
     return ups
 
 

@@ -13,11 +13,11 @@ from torch import nn
 from fedarena.contracts.defense import State
 from fedarena.core.registry import find
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import stack
+from fedarena.core.tensors import row, stack
 from fedarena.defenses.dbcl.card import Options as DBCLOptions
 from fedarena.defenses.dbcl.protocol import DBCL
 from fedarena.problem import client_steps as forms
-from fedarena.problem.client_steps import choose, loop, one_pass, stacked, vmapped
+from fedarena.problem.client_steps import choose, loop, one_pass, side_by_side, stacked, vmapped
 from fedarena.problem.client_steps.chain import chain_of
 from fedarena.problem.local_training import upload
 from fedarena.problem.loss import LOSSES, Criterion
@@ -69,11 +69,11 @@ def alone(task, loss, start, batches, metric=None):
 def used(monkeypatch):
     """Names of the forms that ran, in order."""
     ran = []
-    for form in (stacked, one_pass, loop):
+    for form in (stacked, one_pass, side_by_side, loop):
 
-        def spy(*args, form=form, run=form.train):
+        def spy(*args, form=form, run=form.train, **options):
             ran.append(form.__name__.rsplit(".", 1)[-1])
-            return run(*args)
+            return run(*args, **options)
 
         monkeypatch.setattr(form, "train", spy)
     return ran
@@ -138,8 +138,8 @@ def test_single_precision_agrees_to_1e5_after_a_round(schedule, model, law, used
         truth = stack([defense.client(down, batch, {}, {})[0] for batch in batches])
     # Adam divides by the gradient's size: entries that are rounding noise move as far as any other.
     assert distance(got, truth) < (1e-4 if schedule.client_optimizer == "adam" else 1e-5)
-    convolutional = "one_pass" if schedule.fedsgd and law is None else "loop"
-    assert set(used) == {"stacked" if model == "mlp" else convolutional}
+    convolutional = {"loop"} if law else {"one_pass"} if schedule.fedsgd else {"side_by_side", "loop"}
+    assert set(used) == ({"stacked"} if model == "mlp" else convolutional)
 
 
 @pytest.mark.parametrize("schedule", WORK, ids=NAMES)
@@ -158,6 +158,43 @@ def test_transformers_equal_one_client_alone(schedule, used):
     truth = alone(task, task.loss, start, batches)
     assert distance(forms.uploads(task, task.loss, start, batches), truth) < 1e-9
     assert set(used) == {"loop"}
+
+
+DECAYED = [*WORK, replace(WORK[1], weight_decay=0.1)]
+
+
+@pytest.mark.parametrize("schedule", DECAYED[1:], ids=[*NAMES[1:], "decay"])
+@pytest.mark.parametrize("together", [1, 4, 9])
+def test_small_networks_side_by_side(schedule, together, used, monkeypatch):
+    task, start, batches = federation(schedule, [8, 12, *[8] * 8], "cnn", channels="2,3", widths="4")
+    monkeypatch.setattr(side_by_side, "TOGETHER", together * sum(p.numel() for p in start.values()))
+    got = forms.uploads(task, task.loss, start, batches)
+    assert distance(got, alone(task, task.loss, start, batches)) < 1e-9
+    assert used.count("side_by_side") == 1
+    assert used.count("loop") == 1 + -(-9 // together)  # the client with twelve samples is alone
+
+
+@pytest.mark.parametrize("schedule", DECAYED, ids=[*NAMES, "decay"])
+@pytest.mark.parametrize("model", ["mlp", "cnn"])
+def test_clients_at_parameters_of_their_own(schedule, model, used):
+    small = {"channels": "2,3", "widths": "4"} if model == "cnn" else {"widths": "7,5"}
+    task, one, batches = federation(schedule, [8, 12, *[8] * 8], model, **small)
+    g = Rng(5).torch()
+    starts = {n: p + 0.3 * torch.randn(10, *p.shape, generator=g, dtype=p.dtype) for n, p in one.items()}
+    seen = []
+
+    def halve(some, ups):
+        seen.append(len(next(iter(some.values()))))
+        for name, up in ups.items():
+            torch.sub(some[name], up, alpha=0.5, out=up)
+
+    truth = stack([upload(task.loss, row(starts, i), b, schedule) for i, b in enumerate(batches)])
+    assert distance(forms.uploads_apart(task, starts, batches), truth) < 1e-9
+    got = forms.uploads_apart(task, starts, batches, then=halve)
+    assert distance(got, {n: starts[n] - 0.5 * truth[n] for n in truth}) < 1e-9
+    assert sum(seen) == 10
+    decays = schedule.weight_decay and not schedule.fedsgd  # the lazy steps of the stacked form cannot decay weights
+    assert ("side_by_side" in used) == (model == "cnn" or bool(decays))
 
 
 @pytest.mark.parametrize("size", [1, 30, 100])
