@@ -90,9 +90,8 @@ def uploads_apart(
         group, own = [batches[i] for i in members], None if onto is None else onto.of(members)
         some = starts if len(members) == len(batches) else {name: t[list(members)] for name, t in starts.items()}
         if chain is not None:
-            prepared = _prepared(task, group)
-            given = chain, task.schedule, task.criterion, some, prepared, {}, {}, own
-            return stacked.train(*given, apart=True, then=then)
+            prepared, schedule, criterion = _prepared(task, group), task.schedule, task.criterion
+            return stacked.train(chain, schedule, criterion, some, prepared, {}, {}, own, apart=True, then=then)
         if layers is not None and side_by_side.pays(one, len(group)):
             ups = side_by_side.train(task, some, group, apart=True)
         else:
