@@ -102,7 +102,8 @@ def test_every_option_is_tried_below() -> None:
         card = registry.find(kind, name)  # type: ignore[arg-type]
         assert {f.name for f in dataclasses.fields(card.options)} == set(OTHER[kind]), name
     # A client's memory is a limit: tests/federation/test_rounds.py refuses what exceeds it and slices what can be cut.
-    assert {f.name for f in dataclasses.fields(Schedule)} == {*SCHEDULES, "client_memory"}
+    # Batch statistics need another model and protocol: tests/contracts/test_sent_statistics.py.
+    assert {f.name for f in dataclasses.fields(Schedule)} == {*SCHEDULES, "client_memory", "batch_statistics"}
 
 
 @pytest.mark.parametrize(("group", "name"), [(g, n) for g, names in OTHER.items() for n in names])

@@ -9,6 +9,11 @@ over all tensors as one vector, by Adam on the sign of the gradient, the learnin
 (Section 6). Where the observation has a simulator that is easier to descend (`Observation.rough`), it is descended
 until 7/8 of the iterations, and the exact one after that.
 
+Where a client sent the statistics of batch normalisation beside its upload, their distance R_BN joins it with a weight
+α (Yin et al., CVPR 2021), in the adaptive form:
+
+    + α·Σ_l (‖μ_l(x') − μ_l‖ + ‖σ²_l(x') − σ²_l‖)
+
 Two things stand between a small distance and the image, and each has an option:
 
     kinks    A network of ReLUs and max pooling has a gradient that jumps in the image. With `kinks` they are rounded
@@ -23,7 +28,7 @@ which is the same distance without the cancellation that leaves 1 − cos with n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -31,6 +36,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.attacks.reconstruction.helpers.adam import adam, cosine, steps
+from fedarena.attacks.reconstruction.helpers.batch_statistics import apart
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTORY
 from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, MatchingObjective, lowest
@@ -39,6 +45,7 @@ from fedarena.attacks.reconstruction.helpers.output_labels import fixed_labels
 from fedarena.contracts.observation import Observation
 from fedarena.contracts.view import View
 from fedarena.core.errors import UserError
+from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Task
 
@@ -96,6 +103,13 @@ class InvertingGradients(Matching):
 
     def measure(self, target: Tensors) -> Distance:
         return one_less_cosine(target)
+
+    def further(self, seen: Observation, shape: tuple[int, ...], rng: Rng) -> Callable[[Tensor], Tensor] | None:
+        weight = self.options.statistics
+        if seen.statistics is None or not weight:
+            return None
+        distance = apart(seen.statistics)
+        return lambda x: weight * distance(x)
 
     def at_once(self, seen: Observation) -> int:
         return max(1, TOGETHER // sum(t.numel() for t in seen.target.values()))

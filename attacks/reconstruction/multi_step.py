@@ -66,7 +66,7 @@ class MultiStep(InvertingGradients):
     def further(self, seen: Observation, shape: tuple[int, ...], rng: Rng) -> Callable[[Tensor], Tensor] | None:
         visits, o = seen.simulate, self.options
         if not isinstance(visits, EveryVisit) or not o.invariance:
-            return None
+            return super().further(seen, shape, rng)
         inputs = torch.Size((shape[0], KERNEL, KERNEL) if len(shape) == 3 else shape)
         drawn = torch.randn((o.features, *inputs), generator=rng.child("features").torch())
         weight = (drawn / inputs.numel() ** 0.5).to(next(iter(seen.target.values())))

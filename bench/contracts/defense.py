@@ -123,6 +123,8 @@ class Defense(Observable):
                 "option 'model' has dropout or a bottleneck, allowed with this defense: a model without, because its "
                 "clients do not take plain gradient steps with masks or noise of their own"
             )
+        if task.schedule.batch_statistics:
+            self._check_statistics()
         if rule is not None:
             try:
                 rule.check(task.participants, task.assumed_corrupted_per_round)
@@ -133,9 +135,10 @@ class Defense(Observable):
         """An object that runs its own `client`, and no faster form of another protocol's that it inherits.
 
         Nor does it inherit what is said of another protocol's methods: a class with a client's or a server's step of
-        its own says itself that they take a momentum, dropout or a sum.
+        its own says itself that they take a momentum, dropout or a sum, and what they send beside uploads.
         """
-        inherit_together(cls, Defense, "client", ("clients", "client_low_memory", "no_momentum", "dropout"))
+        about = ("clients", "client_low_memory", "statistics", "no_momentum", "dropout")
+        inherit_together(cls, Defense, "client", about)
         for step in ("combine", "direction", "aggregate"):
             inherit_together(cls, Defense, step, ("sums",))
         return super().__new__(cls)
@@ -185,7 +188,22 @@ class Defense(Observable):
                 "option 'defense' has secure aggregation, which shows the server a sum, but an aggregation rule needs "
                 "every upload; allowed: one of them"
             )
+        if self.task.schedule.batch_statistics:
+            raise UserError(
+                "option 'batch_statistics' is true, allowed with secure aggregation: false: the statistics would be "
+                "summed with the uploads, and no attack here reads their sum"
+            )
         secure.check(self.task.participants)
+
+    def _check_statistics(self) -> None:
+        """Refuse statistics of batch normalisation that nobody would send. Raises UserError."""
+        why = ""
+        if type(self).statistics is Defense.statistics:
+            why = "its clients do not take plain gradient steps with them: allowed with this defense: false"
+        elif not self.task.batch_norms:
+            why = "the model does not normalise by the batch at hand: allowed with it: false, or see model.norm"
+        if why:
+            raise UserError(f"option 'batch_statistics' is true, but {why}")
 
     @classmethod
     def holds(cls, options: Any) -> Auxiliary | None:
@@ -383,6 +401,14 @@ class Defense(Observable):
             f"defense {place_of(type(self).client)} returned {kind_of(returned)}, allowed: an upload and a memory, "
             "both tensors by name"
         )
+
+    def statistics(self, down: Tensors, batch: Batch) -> Tensors:
+        """What one client sends in clear beside its upload: the statistics of batch normalisation; {}: nothing.
+
+        They are pure and differentiable in `batch`, and the server's step does not use them. A protocol whose clients
+        can send them (`Schedule.batch_statistics`) overrides this.
+        """
+        return {}
 
     def expected_upload(self, down: Tensors, x: Tensor, y: Tensor) -> Tensors:
         """The upload of a client with these samples [n, ...] in this round, without noise and memory.

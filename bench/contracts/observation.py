@@ -19,6 +19,19 @@ dataclass with `__call__`) that holds nothing but what its party knows."""
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """The statistics of batch normalisation that one client sent beside its upload.
+
+    Attributes:
+        target: means and variances by layer [channels], named as by `fedarena.problem.task.Task.batch_statistics`.
+        simulate: samples x [n, *input_shape] → the same of a candidate batch; an object such as a `Simulator`.
+    """
+
+    target: Tensors
+    simulate: Callable[[Tensor], Tensors]
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Candidate samples for membership inference: half of them were behind the observation, half were not.
 
@@ -63,6 +76,8 @@ class Observation:
             server's own.
         left: the model that these clients alone would have led to (`fedarena.contracts.left_models`), only where the
             attack declares that it needs it and the party knows it.
+        statistics: what the client sent beside its upload, for a party that knows the protocol and sees the message in
+            clear; None: nothing.
     """
 
     round: int
@@ -81,6 +96,7 @@ class Observation:
     sent: Tensors | None = None
     restore: Callable[[Tensor], Tensor] | None = None
     left: WhiteBox | None = None
+    statistics: Statistics | None = None
 
 
 @dataclass(frozen=True)

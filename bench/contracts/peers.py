@@ -51,6 +51,7 @@ class Peers(Defense):
 
     options: GraphOptions
     sums = False
+    statistics = Defense.statistics
 
     def __init__(self, options: Any, task: Task, rule: Aggregator | None = None) -> None:
         super().__init__(options, task, rule)

@@ -42,6 +42,7 @@ class Round:
         coalition: without a server, the curious client and the other neighbours of the victim that collude with it.
         tapped: without a server, the edge that an eavesdropper reads.
         halves: without a server, the nodes' models after their local steps, in the order of `participants`.
+        statistics: what clients sent beside their uploads, stacked in the order of `participants`.
     """
 
     index: int
@@ -63,6 +64,7 @@ class Round:
     coalition: tuple[int, ...] = ()
     tapped: tuple[int, int] | None = None
     halves: Tensors = field(default_factory=dict)
+    statistics: Tensors = field(default_factory=dict)
 
     def model_of(self, client: int) -> Tensors:
         """The model from which a client began: the server's, or without a server its own."""
@@ -91,6 +93,7 @@ class Seen:
         messages: without a server, what the party heard or sent itself, by sender and receiver. `down` is then a
             client's own model, and for an eavesdropper the public one of the first round.
         halves: without a server, what the client and those that collude with it sent, in plain parameters, by node.
+        statistics: what all clients sent beside their uploads, for a party that sees `ups`, stacked alike.
     """
 
     index: int
@@ -109,6 +112,7 @@ class Seen:
     victim: int | None = None
     messages: Mapping[tuple[int, int], Tensors] = field(default_factory=dict)
     halves: Mapping[int, Tensors] = field(default_factory=dict)
+    statistics: Tensors | None = None
 
 
 def cut(rounds: Sequence[Round], threat: Threat, own_data: Batch | None = None) -> dict[int, Seen]:
@@ -152,6 +156,7 @@ def _seen(r: Round, threat: Threat, own_data: Batch | None) -> Seen:
         victim=r.victim,
         messages={edge: message for edge, message in r.messages.items() if _sees(threat, r, edge)},
         halves={i: row(r.halves, r.participants.index(i)) for i in r.coalition if sees.own},
+        statistics=_if(uploads and r.wire is None and bool(r.statistics), r.statistics),
     )
 
 

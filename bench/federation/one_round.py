@@ -17,7 +17,7 @@ from fedarena.core.contract import is_built_in
 from fedarena.core.errors import UserError, of_type, place_of
 from fedarena.core.global_generators import seeded_generators
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, is_plain, nbytes, to
+from fedarena.core.tensors import Tensors, is_plain, nbytes, stack, to
 from fedarena.core.threat import CURIOUS
 from fedarena.federation.adversary import Adversary, NoAdversary
 from fedarena.federation.client_memory import PeakMemory
@@ -86,10 +86,12 @@ class Uploads:
     Attributes:
         sent: stacked in the order of the participants.
         first: the position of the first participant that ran the protocol's client step.
+        statistics: what participants send beside their uploads, stacked alike.
     """
 
     sent: Tensors
     first: int
+    statistics: Tensors = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -183,17 +185,24 @@ def play(federation: Federation, state: State, t: int, write: bool = False) -> R
             failed=True,
         )
     new = of_type(State, new, "defense", type(defense).aggregate)
+    # Not timed, since a client has them of its own step.
+    uploads = replace(uploads, statistics=stack([defense.statistics(sent.down, batch) for batch in work.batches]))
     batch, noise = work.batches[uploads.first], work.noises[uploads.first]
     return RoundResult(
         state=new,
         participants=len(work.clients),
-        bytes_up=defense.sent_bytes(uploads.sent) if summed is None else summed.bytes_up,
+        bytes_up=_clear_bytes(defense, uploads) if summed is None else summed.bytes_up,
         bytes_down=down if summed is None else down + summed.bytes_down,
         seconds=clock.seconds,
         diagnostics={**new.verdict, **defense.diagnostics(sent, batch, noise, uploads.sent)},
         verdict=_verdict(work.clients, new.verdict) if summed is None else None,
         transcript=_transcript(federation, t, work, memories, uploads, summed, sent, (state, new)) if write else None,
     )
+
+
+def _clear_bytes(defense: Defense, uploads: Uploads) -> int:
+    """Bytes of what participants send, where no secure sum hides it."""
+    return defense.sent_bytes(uploads.sent) + nbytes(uploads.statistics)
 
 
 def try_first_client(federation: Federation, t: int, down: Tensors, work: ClientWork) -> None:
@@ -369,6 +378,7 @@ def _transcript(
         victim=_victim(work.clients, federation.rng.child("victim", t)),
         extra=before.extra,
         memories=memories,
+        statistics=uploads.statistics,
     )
 
 

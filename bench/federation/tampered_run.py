@@ -223,7 +223,7 @@ def _played(finished: FinishedRun, attack: ActiveInference, r: Round) -> Tampere
         return bait
     _check(bait, r, opportunity)
     ups = _answers(finished, bait, r)
-    answered = replace(r, ups=ups)
+    answered = replace(r, ups=ups, statistics={})  # those of other models; no attack of a malicious server reads any
     shaped = _summed(finished, bait, answered) if opportunity.summed else answered
     return TamperedRound(_by_message(shaped, bait), bait) if isinstance(shaped, Round) else shaped
 

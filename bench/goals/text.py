@@ -87,7 +87,7 @@ def given_of_readings(
     why = [attack.unreadable(r.observations[0]) for r in readings]
     if all(why):
         return NotApplicable("; ".join(dict.fromkeys(why)))
-    lines = [f"{r.name}: {target_of(r.observations[0].target)}{_matched(r)}" for r in readings]
+    lines = [f"{r.name}: {target_of(r.observations[0].target)}{_matched(r)}{_beside(r)}" for r in readings]
     lines.append(f"({FORM_MEANING[transcript.threat.form]})")
     lines += ["and the victims' labels"] if attack.needs_labels else []
     lines += [f"and samples of its own, from {owned}"] if attack.needs_population else []
@@ -97,6 +97,12 @@ def given_of_readings(
 def _matched(reading: Reading) -> str:
     """How attacks match a reading that does not go through the client step in the adaptive form."""
     return ", matched with the plain gradient" if reading.name == server_step.NAME else ""
+
+
+def _beside(reading: Reading) -> str:
+    """How much the client sent beside what is matched."""
+    statistics = reading.observations[0].statistics
+    return "" if statistics is None else f", beside it batch statistics: {target_of(statistics.target)}"
 
 
 def target_of(target: Mapping[str, Tensor]) -> str:

@@ -91,6 +91,13 @@ class Schedule:
         choices=("crop", "flip", "jitter"),
         listed=False,
     )
+    batch_statistics: bool = option(
+        False,
+        "each client sends beside its gradient the means and variances that batch normalisation took of its batch, as "
+        "running statistics show them",
+        acts_with=("local_epochs", 0),
+        listed=False,
+    )
     client_memory: float | None = option(
         None, "memory of a client in MB (10^6 bytes), below which protocols that can do so slice its work", above=0
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedarena.core.tensors import nbytes
+from fedarena.core.tensors import Tensors, nbytes
 from fedarena.models.bottleneck import bottlenecks, penalties
 from fedarena.problem.loss import Criterion
 from fedarena.problem.schedule import Schedule
@@ -123,13 +124,40 @@ class Task:
 
     def entering(self, layer: str, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """What enters a layer of the model, for samples [n, *input_shape]."""
-        found: list[Tensor] = []
-        hook = self.model.get_submodule(layer).register_forward_pre_hook(lambda module, given: found.append(given[0]))
+        return self._entering([layer], params, x)[layer]
+
+    def _entering(self, layers: Sequence[str], params: Mapping[str, Tensor], x: Tensor) -> dict[str, Tensor]:
+        """What enters each of these layers, by its name."""
+        found: dict[str, Tensor] = {}
+        hooks = [
+            self.model.get_submodule(layer).register_forward_pre_hook(partial(_keep, found, layer)) for layer in layers
+        ]
         try:
             self.outputs(params, x)
         finally:
-            hook.remove()
-        return found[0]
+            for hook in hooks:
+                hook.remove()
+        return found
+
+    @cached_property
+    def batch_norms(self) -> tuple[str, ...]:
+        """The names of the layers that normalise by the mean and variance of the batch at hand."""
+        layers = self.model.named_modules()
+        return tuple(name for name, layer in layers if isinstance(layer, _BatchNorm) and layer.running_mean is None)
+
+    def batch_statistics(self, params: Mapping[str, Tensor], x: Tensor) -> Tensors:
+        """What batch normalisation takes of a batch [n, *input_shape], by layer: `NAME.mean`, `NAME.variance`.
+
+            μ = mean h,  σ² = mean (h − μ)²    over samples and positions of what enters the layer, [channels] each
+
+        Running statistics are (1 − m)·before + m·(μ, n'/(n' − 1)·σ²) of n' values with a public m, from which a server
+        that knows those before has μ and σ² again.
+        """
+        found: Tensors = {}
+        for name, h in self._entering(self.batch_norms, params, x).items():
+            values = h.transpose(0, 1).flatten(1)
+            found |= {f"{name}.mean": values.mean(1), f"{name}.variance": values.var(1, correction=0)}
+        return found
 
     @torch.no_grad()
     def predictions(self, params: Mapping[str, Tensor], x: Tensor, scale: float) -> Tensor:
@@ -141,6 +169,11 @@ class Task:
         at_once = 128 if self.convolutional else 1000
         kind = next(iter(params.values())).dtype
         return torch.cat([self.outputs(params, part.to(kind) / scale) for part in x.split(at_once)])
+
+
+def _keep(found: dict[str, Tensor], name: str, layer: nn.Module, given: tuple[Tensor, ...]) -> None:
+    """A forward pre-hook that keeps what enters the layer."""
+    found[name] = given[0]
 
 
 def _note(called: dict[str, int], name: str, *_: Any) -> None:

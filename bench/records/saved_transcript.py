@@ -79,6 +79,11 @@ class SavedRound(ShortRepr):
         return _by_client("upload", {**self.wires, **self.truth})
 
     @property
+    def statistics(self) -> dict[int, Tensors]:
+        """The statistics of batch normalisation that each client sent beside its upload; {} where none did."""
+        return _by_client("statistics", self.wires)
+
+    @property
     def messages(self) -> dict[int, Tensors]:
         """With a secure sum, what each client sent in place of its upload: `vector` [d]."""
         return _by_client("message", self.wires)

@@ -10,6 +10,7 @@ Tensors are named by what they are:
 
     broadcast/NAME                  what the server sent
     upload/CLIENT/NAME              what a client sent; of a secure sum, which hides it, among the truth
+    statistics/CLIENT/NAME          the statistics of batch normalisation that it sent beside it, if it did
     message/CLIENT/vector           with a secure sum, what the client sent in place of it [d]
     mean/NAME                       with a secure sum, the survivors' mean, which follows from all messages
     before/NAME, after/NAME         the server's parameters W_t and W_{t+1}
@@ -59,7 +60,7 @@ LAYOUT = 1
 WIRES, SERVER, TRUTH = "wires", "server", "truth"
 """The files of a round: what crossed, what the server keeps, and what nobody but the harness has."""
 INDEX = "transcript.json"
-OF_CLIENTS = ("upload", "message", "batch", "mask", "node", "half")
+OF_CLIENTS = ("upload", "statistics", "message", "batch", "mask", "node", "half")
 """The first parts of names whose second part is a client."""
 CLIENT = Threat("client", "adaptive").client
 """The client that is curious where a party `client` attacks."""
@@ -133,7 +134,7 @@ def crossed(r: Round) -> Tensors:
         edges = [_named(f"edge/{i}-{j}", message) for (i, j), message in r.messages.items()]
         return found | {name: t for edge in edges for name, t in edge.items()}
     if r.wire is None:
-        return found | _uploads(r)
+        return found | _uploads(r) | _by_client("statistics", r, r.statistics)
     messages = {f"message/{client}/vector": r.wire[i] for i, client in enumerate(r.participants)}
     return found | messages | _named("mean", r.mean or {})
 
@@ -157,7 +158,12 @@ def hidden(r: Round) -> Tensors:
 
 
 def _uploads(r: Round) -> Tensors:
-    parts = [_named(f"upload/{client}", row(r.ups, i)) for i, client in enumerate(r.participants)]
+    return _by_client("upload", r, r.ups)
+
+
+def _by_client(what: str, r: Round, stacked: Tensors) -> Tensors:
+    """Tensors stacked over the participants, each client's under a name of its own."""
+    parts = [_named(f"{what}/{client}", row(stacked, i)) for i, client in enumerate(r.participants)]
     return {name: t for part in parts for name, t in part.items()}
 
 
@@ -208,7 +214,7 @@ def _seen_by(party: Any, summed: bool) -> dict[str, list[str]]:
     wires = ["broadcast/"] if visible.down else []
     truth = []
     if visible.ups:
-        wires += ["message/", "mean/"] if summed else ["upload/"]
+        wires += ["message/", "mean/"] if summed else ["upload/", "statistics/"]
     if visible.own:
         wires += [] if summed else [own]
         truth = [f"batch/{CLIENT}/", f"mask/{CLIENT}/", *([own] if summed else [])]

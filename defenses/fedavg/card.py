@@ -21,6 +21,12 @@ CARD = Card(
             "up is m ← β·m + c·∂L/∂W, a mixture of rounds. Attacks in paper form take m as a gradient. Those in "
             "adaptive form match m_t − β·m_t' = c·∂L/∂W if they saw the upload before, else m_t itself.",
         ),
+        (
+            "with training.batch_statistics",
+            "beside the gradient the mean and variance that each layer of batch normalisation took of the batch. Real "
+            "clients upload running statistics, from which the server computes these. The server's step does not use "
+            "them. Attacks in adaptive form have them; a secure sum and local epochs are refused.",
+        ),
         ("server knows", "W, every upload"),
         ("malicious server chooses", "the model that each client gets"),
         (

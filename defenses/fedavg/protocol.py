@@ -47,6 +47,11 @@ class FedAvg(Defense):
         ups = forms.uploads(task, task.loss, down, batches, onto=onto_momenta(memories, down, schedule))
         return ups, kept_momenta(ups, memories, apart=task.participants < len(task.sizes))
 
+    def statistics(self, down: Tensors, batch: Batch) -> Tensors:
+        if not self.task.schedule.batch_statistics:
+            return {}
+        return self.task.batch_statistics({**down, **batch.masks_of(0)}, batch.x[0])
+
     def direction(self, state: State, sent: Broadcast, ups: Tensors, cohort: Cohort, rng: Rng) -> Direction:
         return self.combine(state, sent, ups, cohort, rng)
 

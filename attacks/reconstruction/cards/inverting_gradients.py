@@ -40,6 +40,13 @@ class Options(VictimOptions):
         False, "the total variation is of the differences of three colours, too", idle_with=("tv", 0.0)
     )
     polish: int = option(0, "evaluations of L-BFGS after Adam, with a thousandth of τ, at most", low=0)
+    statistics: float = option(
+        0.1,
+        "α, weight of the distance R_BN from statistics of batch normalisation, where clients sent them",
+        low=0,
+        form="adaptive",
+        listed=False,
+    )
     max_batch: int = option(8, "most samples behind one upload that are tried", low=1)
 
 
@@ -65,6 +72,9 @@ CARD = Card(
         "Options beyond the paper, unused by default: the decay of the learning rate, ReLUs and max pooling that are "
         "rounded off less and less, a total variation of colours, and L-BFGS at the end. The authors' later library "
         "has that total variation, too.",
+        "Where clients send statistics of batch normalisation, R_BN of GradInversion (Yin et al. 2021, arXiv 2104.07586) "
+        "is added, with the weight 0.1 of breaching's configuration. Other terms of GradInversion are left out, and "
+        "breaching counts the first layer tenfold.",
         "Labels are inferred from the output layer's bias, batches too; the authors take them as known.",
     ),
     check="Section 5: single images come back from a convolutional network: bench reproduce inversion/images",
