@@ -32,8 +32,8 @@ class Architecture(ABC):
 
     The values of a module's own parameters are zero and never used: `init` draws parameters, which are passed by name.
     A module has no state. Batch normalisation, if a model offers it, keeps no running statistics, which would be a
-    second, hidden upload. It uses those of the present batch, in evaluation too. What clients would show by them is sent
-    where the schedule says so (`batch_statistics`). Frozen weights are not parameters.
+    second, hidden upload. It uses those of the present batch, in evaluation too. What clients would show by them is
+    sent where the schedule says so (`batch_statistics`). Frozen weights are not parameters.
     A module draws nothing at random (`fedarena.models.module_check` enforces both). A layer that needs random numbers,
     as dropout does, is a `fedarena.models.drawn.Drawn`, to which they are passed.
     """

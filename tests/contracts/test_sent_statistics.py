@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -18,13 +20,16 @@ from fedarena.core import registry
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, nbytes, row
-from fedarena.core.threat import Form, NotApplicable, Party, Threat
+from fedarena.core.threat import EVERYONE, Form, NotApplicable, Party, Threat
 from fedarena.defenses.fedavg.protocol import FedAvg
 from fedarena.federation import compose
 from fedarena.federation.finished_run import FinishedRun
+from fedarena.federation.spec import TranscriptFolder
 from fedarena.federation.tampered_run import TamperedRun, tampered_run
 from fedarena.problem.problem import build
 from fedarena.problem.task import Batch
+from fedarena.records.saved_transcript import read_transcript
+from fedarena.records.transcript_files import write_transcript
 from fedarena.testing.federations import spec_of
 
 MOMENTUM = 0.1
@@ -210,3 +215,17 @@ def test_a_malicious_server_s_shaped_rounds_have_none(run: FinishedRun) -> None:
     found = shaped.readings(threat, cut(run.run.rounds, threat), [1])
     assert not isinstance(found, NotApplicable)
     assert all(o.statistics is None for reading in found for o in reading.observations)
+
+
+def test_a_saved_transcript_has_them_on_the_wires(run: FinishedRun, tmp_path: Path) -> None:
+    spec = replace(run.spec, threats=(Threat("server", "adaptive"),))
+    saved = read_transcript(write_transcript(run, [spec], TranscriptFolder(tmp_path, truth=False)))
+    for found, r in zip(saved.rounds, run.run.rounds, strict=True):
+        assert list(found.statistics) == list(r.participants)
+        for i, client in enumerate(r.participants):
+            assert all(torch.equal(found.statistics[client][name], t) for name, t in row(r.statistics, i).items())
+    names = {party: set(saved.seen_by(party)[0]) if saved.seen_by(party) else set() for party in EVERYONE}
+    assert {party for party, seen in names.items() if any(n.startswith("statistics/") for n in seen)} == {
+        "server",
+        "eavesdropper",
+    }

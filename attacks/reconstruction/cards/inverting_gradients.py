@@ -72,8 +72,8 @@ CARD = Card(
         "Options beyond the paper, unused by default: the decay of the learning rate, ReLUs and max pooling that are "
         "rounded off less and less, a total variation of colours, and L-BFGS at the end. The authors' later library "
         "has that total variation, too.",
-        "Where clients send statistics of batch normalisation, R_BN of GradInversion (Yin et al. 2021, arXiv 2104.07586) "
-        "is added, with the weight 0.1 of breaching's configuration. Other terms of GradInversion are left out, and "
+        "Where clients send statistics of batch normalisation, R_BN of GradInversion is added (Yin et al. 2021, arXiv "
+        "2104.07586), with the weight 0.1 of breaching's configuration. Other terms of GradInversion are left out, and "
         "breaching counts the first layer tenfold.",
         "Labels are inferred from the output layer's bias, batches too; the authors take them as known.",
     ),

@@ -10,7 +10,8 @@ NORMS = ("none", "group", "batch")
 BATCH_FACT = (
     "norm=batch",
     "normalises by the mean and variance of the batch at hand, in evaluation too (1,000 test images at a time): there "
-    "are no running statistics to upload; training.batch_statistics sends what they would show. Where gradients are taken sample by sample, each sample is its own batch.",
+    "are no running statistics to upload; training.batch_statistics sends what they would show. Where gradients are "
+    "taken sample by sample, each sample is its own batch.",
 )
 
 
