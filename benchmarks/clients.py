@@ -1,6 +1,6 @@
 """Local work of many clients: the fast forms against a plain PyTorch loop over clients.
 
-MLP 784-200-200-10 (stacked form) with 10 and with 50 clients; the two-stage paper's CNN and DBCL's (tight loop).
+MLP 784-200-200-10 (stacked form) with 10 and with 50 clients; small CNNs (side by side), and DBCL's (tight loop).
 """
 
 from __future__ import annotations
@@ -8,7 +8,11 @@ from __future__ import annotations
 from side_by_side import Row, alternate, faster, main
 from work import check, fedarena_round, federation, plain_round
 
-CASES = (("mlp", 10, 2.0), ("mlp", 50, 2.0), ("cnn-two-stage", 4, 1.0), ("lenet-dlg", 10, 1.0), ("cnn-mnist", 4, None))
+CASES = (
+    *(("mlp", 10, 2.0), ("mlp", 50, 2.0)),
+    *(("cnn", 10, 1.5), ("lenet-dlg", 10, 1.2), ("cnn-two-stage", 10, 1.0), ("lenet-baffle", 10, 1.0)),
+    ("cnn-mnist", 4, None),
+)
 
 
 def measure(repetitions: int) -> list[Row]:
