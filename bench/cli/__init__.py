@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from fedarena.cli.version import ShowVersion
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied
+from fedarena.core.interrupts import ignore_interrupts
 from fedarena.core.streams import open_streams
 from fedarena.core.text.printable import one_line
 
@@ -141,7 +142,19 @@ def _carried_out(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted."""
+    """Run a command; 0 done, 1 done but something failed, 2 bad input (one line on stderr), 130 interrupted.
+
+    Args:
+        argv: its words. None: those of this process, which ends afterwards, and is not interrupted while it does.
+    """
+    try:
+        return _main(sys.argv[1:] if argv is None else list(argv))
+    finally:
+        if argv is None:
+            ignore_interrupts()
+
+
+def _main(words: Sequence[str]) -> int:
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     open_streams()
@@ -149,7 +162,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are stopped as after Ctrl-C
-    words = sys.argv[1:] if argv is None else list(argv)
     if "_ARGCOMPLETE" in os.environ:
         from fedarena.cli.completion import complete
 

@@ -100,6 +100,7 @@ class Template:
 
 def _close(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
     control.close()
+    process.kill()  # it may still be importing, for seconds
     process.wait()
 
 

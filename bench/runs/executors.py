@@ -21,6 +21,7 @@ from typing import Any
 
 from fedarena.core import plugin_file
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied
+from fedarena.core.interrupts import hiding_interrupts, see_interrupts, uninterrupted
 from fedarena.core.streams import open_streams
 from fedarena.runs.left_semaphores import remove_left_semaphores
 from fedarena.runs.worker_messages import end_with_parent
@@ -77,10 +78,11 @@ class Local(Executor):
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         # Requested each time: after a worker died this is a new pool.
-        try:
-            inner = self._pool().submit(_call, function, args)
-        except BrokenExecutor:
-            inner = self._pool().submit(_call, function, args)
+        with hiding_interrupts():
+            try:
+                inner = self._pool().submit(_call, function, args)
+            except BrokenExecutor:
+                inner = self._pool().submit(_call, function, args)
         return _translated(inner, lambda error: _died(error) if isinstance(error, BrokenExecutor) else error)
 
     def _pool(self) -> Any:
@@ -117,6 +119,7 @@ def _begin(parent: int, plugins: tuple[tuple[str, bytes | None], ...]) -> None:
     list(plugin_file.claims())
     # Ctrl-C reaches every process of a terminal. The parent ends its workers, which would print a traceback themselves.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    see_interrupts()
     # Watched from its start on: otherwise an idle worker would outlive a killed parent by the timeout.
     end_with_parent(parent)
 
@@ -266,7 +269,8 @@ def executor(engine: str, jobs: int | None, address: str | None = None) -> Itera
     try:
         yield place
     except BaseException:
-        place.stop()
+        with uninterrupted():  # a second Ctrl-C would leave workers at work, for which Python waits at its end
+            place.stop()
         raise
     if engine == "ray":
         place.stop()

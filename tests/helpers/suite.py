@@ -156,7 +156,7 @@ def start(
     """
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-        "from fedarena.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from fedarena.cli import main; sys.exit(main())"
     )
     search = [str(path)] if path else []
     search += [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []

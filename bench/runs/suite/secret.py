@@ -39,7 +39,7 @@ def keep_secret(folder: Path, secret: str) -> None:
     if not secret:
         return
     try:
-        with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{NAME}.") as file:
+        with tempfile.NamedTemporaryFile("w", dir=folder, prefix=f".{NAME}.text.") as file:
             file.write(secret + "\n")
             file.flush()
             os.fsync(file.fileno())
