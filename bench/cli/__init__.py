@@ -6,9 +6,7 @@ import argparse
 import difflib
 import io
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import fields
@@ -17,7 +15,7 @@ from typing import Any, NoReturn
 
 from fedarena.cli.version import ShowVersion
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied
-from fedarena.core.interrupts import ignore_interrupts
+from fedarena.core.interrupts import heeded_interrupts
 from fedarena.core.streams import open_streams
 from fedarena.core.text.printable import one_line
 
@@ -147,30 +145,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: its words. None: those of this process, which ends afterwards, and is not interrupted while it does.
     """
-    try:
-        return _main(sys.argv[1:] if argv is None else list(argv))
-    finally:
-        if argv is None:
-            ignore_interrupts()
-
-
-def _main(words: Sequence[str]) -> int:
+    words = sys.argv[1:] if argv is None else list(argv)
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter shows a question mark
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are stopped as after Ctrl-C
     if "_ARGCOMPLETE" in os.environ:
         from fedarena.cli.completion import complete
 
         complete(parser())
     args = None
     try:
-        args = read_args(words)
-        code = _carried_out(args)
-        sys.stdout.flush()
+        with heeded_interrupts(ends=argv is None):
+            args = read_args(words)
+            code = _carried_out(args)
+            sys.stdout.flush()
         return code
     except UserError as error:
         print(f"bench: {one_line(str(error))}", file=sys.stderr)

@@ -129,14 +129,12 @@ def jobs_of(args: argparse.Namespace) -> int:
 
 def measure(groups: Sequence[GroupSpec], jobs: int, folder: Path | None, report: Report) -> list[GroupResult]:
     """Run the groups. Each trial's records and pictures are written at once, where there is a folder for them."""
-    from fedarena.core.files import prepare_folder
-    from fedarena.records.store import write
+    from fedarena.records.store import prepare, write
     from fedarena.runs.engine import run_groups
 
     if folder is None:
         return run_groups(groups, jobs, report)
-    prepare_folder(folder)
-    prepare_folder(folder / "records")
+    prepare(folder)
     return run_groups(groups, jobs, report, lambda records, pictures: write(records, pictures, folder))
 
 

@@ -1,4 +1,4 @@
-"""Interrupts by Ctrl-C or SIGTERM, which do not cut short what ends a run."""
+"""Interrupts by Ctrl-C or SIGTERM, which end a command whoever catches them, and do not cut short what ends a run."""
 
 from __future__ import annotations
 
@@ -7,15 +7,52 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_came = False
+"""Whether one has come while they were heeded."""
 
 
-def ignore_interrupts() -> None:
-    """Ignore interrupts from now on, if this is the main thread: no other can be interrupted."""
-    if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
+@contextmanager
+def heeded_interrupts(ends: bool = False) -> Iterator[None]:
+    """The context ends with KeyboardInterrupt after an interrupt, even if what was running caught that.
+
+    Libraries may take it for an error of their own, such as an import that failed. The run would go on without a trial.
+
+    Args:
+        ends: whether this process ends afterwards. It ignores interrupts from then on.
+    """
+    global _came
+    _came = False
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number, handler in before.items():
+        if number == signal.SIGTERM or handler is signal.default_int_handler:  # a shell may have it ignored
+            signal.signal(number, _interrupt)
+    try:
+        yield
+        require_no_interrupt()
+    except BaseException:
+        require_no_interrupt()
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_IGN if ends else handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    global _came
+    _came = True
+    raise KeyboardInterrupt
+
+
+def require_no_interrupt() -> None:
+    """Raise KeyboardInterrupt if an interrupt has come, and was caught."""
+    if _came:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -24,8 +61,7 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    ignore_interrupts()
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
     try:
         yield
     finally:

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fedarena.core.errors import UserError
-from fedarena.core.files import digest, read_bytes, read_json, require_regular, write_atomically
+from fedarena.core.files import digest, prepare_folder, read_bytes, read_json, require_regular, write_atomically
 from fedarena.core.garbage import no_collection
 from fedarena.core.text.numbers import plural
 from fedarena.datasets import npz
@@ -43,8 +43,13 @@ UNFINISHED = re.compile(r"\..+\.[a-z]+\.\w{8}")
 """The names that `fedarena.core.files.write_atomically` gives to unfinished files."""
 
 
-def remove_unfinished_files(folder: Path) -> None:
-    """Remove the unfinished files of killed runs. Files that another run may be writing now remain."""
+def prepare(folder: Path) -> None:
+    """Create a folder for records, or remove from it what killed runs left. Raises UserError if it cannot be written.
+
+    Files that another run may be writing now remain.
+    """
+    prepare_folder(folder)
+    prepare_folder(folder / "records")
     for place in (folder, folder / "records", folder / "pictures"):
         for path in place.glob(".*"):
             if not UNFINISHED.fullmatch(path.name):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied, describe
+from fedarena.core.interrupts import require_no_interrupt
 from fedarena.federation.spec import GroupSpec, Training
 from fedarena.goals.prepared import CompleteRecord, PreparedRecord
 from fedarena.records.results import Gallery, GroupResult
@@ -174,6 +175,7 @@ class _Run:
 
     def run(self) -> None:
         while self.waiting or self.attacks or self.under_way:
+            require_no_interrupt()
             while len(self.under_way) < self._room() and (piece := self._next()) is not None:
                 self.under_way[self._start(piece)] = piece
             if not self.under_way:

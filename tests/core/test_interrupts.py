@@ -6,12 +6,21 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.fresh_python import run_python
+from helpers.suite import BARE
 
-from fedarena.core.interrupts import hiding_interrupts, uninterrupted
+from fedarena.core.interrupts import heeded_interrupts, hiding_interrupts, uninterrupted
+from fedarena.runs.engine import Events, run
+from fedarena.runs.executors import InProcess
+from fedarena.runs.suite.suite import parse
+from fedarena.runs.suite.trials import trials_of
 
 SHOW = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
 
@@ -23,6 +32,39 @@ def test_nothing_interrupts_what_must_come_to_its_end() -> None:
         os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_an_interrupt_that_a_library_catches_ends_the_command_all_the_same() -> None:
+    def interrupted(error: type[BaseException] | None) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            if error is not None:
+                raise error from None
+
+    before = signal.getsignal(signal.SIGTERM)
+    for error in (None, ImportError, SystemExit):
+        with pytest.raises(KeyboardInterrupt), heeded_interrupts():
+            interrupted(error)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_run_does_not_go_on_after_an_interrupt_that_was_caught() -> None:
+    done: list[int] = []
+
+    class Caught(InProcess):
+        def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+            done.append(1)
+            with suppress(KeyboardInterrupt):
+                os.kill(os.getpid(), signal.SIGINT)
+            future: Future[Any] = Future()
+            future.set_exception(ImportError("numpy"))
+            return future
+
+    groups = [trial.spec for trial in trials_of(parse(BARE, Path("bare.toml")), (0,))]
+    with pytest.raises(KeyboardInterrupt), heeded_interrupts():
+        run(groups, Caught(), Events(lost=lambda i, why: None))
+    assert done == [1]
 
 
 def test_a_process_that_starts_does_not_see_an_interrupt() -> None:

@@ -99,9 +99,9 @@ def changes(
     Args:
         values: of any type. words: texts that mean something. keys: names of fields that mean something.
     """
-    places = _shuffled(document)
-    path = draw(st.sampled_from(places))
-    how = draw(st.sampled_from(["like"] * 8 + ["put"] * 3 + ["raw", "swap", "drop", "double", "rename", "add", "add"]))
+    places, firsts = _places(document)
+    path = draw(st.one_of(st.sampled_from(places), st.sampled_from(firsts)))
+    how = draw(st.sampled_from(["like"] * 8 + ["put"] * 3 + ["raw", "swap", "drop", "drop", "double", "rename", "add"]))
     if how == "like":
         return Change(path, "put", draw(like(found(document, path), words)))
     if how in ("put", "raw", "swap"):
@@ -119,11 +119,10 @@ def changes(
     return Change(path, how)
 
 
-def _shuffled(document: Any) -> list[Path]:
-    """The places, with those of short lists and tables as often as those of long ones."""
+def _places(document: Any) -> tuple[list[Path], list[Path]]:
+    """All places, and those that are in no list, or begin it: each field once, however long the lists are."""
     every = sorted(paths(document), key=lambda path: (len(path), str(path)))
-    firsts = [path for path in every if all(name in (0, 1) for name in path if isinstance(name, int))]
-    return [*every, *firsts]
+    return every, [path for path in every if all(name in (0, 1) for name in path if isinstance(name, int))]
 
 
 def found(document: Any, path: Path) -> Any:

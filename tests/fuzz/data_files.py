@@ -7,7 +7,7 @@ import os
 import pickle
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -80,6 +80,16 @@ class Array:
         return out.getvalue() + values + self.left
 
 
+def archive(members: Iterable[tuple[str, Array]], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """The bytes of a .npz file."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as made, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about a name that is there twice
+        for key, array in members:
+            made.writestr(f"{key}.npy", array.content())
+    return out.getvalue()
+
+
 @dataclass(frozen=True)
 class DataFile(Case):
     """A command that reads a data set's file.
@@ -117,15 +127,9 @@ class DataFile(Case):
             path.write_bytes(content)
 
     def _archive(self) -> bytes:
-        out = io.BytesIO()
-        with zipfile.ZipFile(out, "w", self.method) as archive, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about a name that is there twice
-            for key, array in zip(KEYS, self.arrays, strict=True):
-                if key == self.missing or self.special == "empty archive":
-                    continue
-                for _ in range(1 + (self.special == "twice")):
-                    archive.writestr(f"{key}.npy", array.content())
-        return out.getvalue()
+        members = [(key, array) for key, array in zip(KEYS, self.arrays, strict=True) if key != self.missing]
+        repeated = [pair for pair in members for _ in range(1 + (self.special == "twice"))]
+        return archive([] if self.special == "empty archive" else repeated, self.method)
 
     def wrong(self, outcome: Any, folder: Path) -> str:
         if (folder / "unpickled").exists():
@@ -163,7 +167,7 @@ def nonsense(arrays: tuple[Array, ...], classes: int) -> str:
 
 
 @st.composite
-def _changed(draw: Any, array: Array) -> Array:
+def changed(draw: Any, array: Array) -> Array:
     """A change of an array."""
     how = draw(st.sampled_from(["dtype", "shape", "fill", "claim", "header", "left"]))
     if how == "dtype":
@@ -238,17 +242,17 @@ def cases(draw: Any) -> DataFile:
             ]
         )
     )
-    changed = list(arrays)
+    new = list(arrays)
     for i in draw(st.lists(st.integers(0, 3), max_size=2)):
-        changed[i] = draw(_changed(changed[i]))
+        new[i] = draw(changed(new[i]))
     rare = draw(st.integers(0, 9))
-    case = DataFile(argv, "", name=name, arrays=tuple(changed), method=draw(st.sampled_from(METHODS)))
+    case = DataFile(argv, "", name=name, arrays=tuple(new), method=draw(st.sampled_from(METHODS)))
     if rare == 0:
         case = replace(case, special=draw(st.sampled_from(SPECIALS)), missing=draw(st.sampled_from(["", *KEYS])))
     if rare in (1, 2):
         case = replace(case, bytes=tuple(draw(st.lists(byte_changes, min_size=1, max_size=2))))
     case = replace(case, sidecar=draw(st.sampled_from(SIDECARS)))
     tells = argv[:2] != ("data", "--data-dir") and not (
-        case.special or case.bytes or any(a.header or a.claim for a in changed)
+        case.special or case.bytes or any(a.header or a.claim for a in new)
     )
     return replace(case, nonsense=nonsense(case.arrays, classes) if tells else "")

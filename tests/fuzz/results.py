@@ -12,64 +12,52 @@ from typing import Any
 
 from fuzz.case import BOARD, RESULTS, SUITE, Case, Ground
 from fuzz.changes import Bytes, Change, as_json, byte_changes, changes
-from fuzz.judge import Outcome
+from fuzz.data_files import Array, archive, changed
+from fuzz.judge import BLOCKED, Outcome
 from hypothesis import strategies as st
 
 from fedarena.core import registry
-from fedarena.records.store import sum_of
+from fedarena.records.store import GALLERY, sum_of
 from fedarena.records.trial_key import key_of, trial_key
 
-WORDS = st.sampled_from(
-    [
-        *(name for known in registry.registries().values() for name in known.names()),
-        *(
-            "read",
-            "poison",
-            "server",
-            "client",
-            "own",
-            "none",
-            "ok",
-            "failed",
-            "n/a",
-            "diverged",
-            "privacy",
-            "integrity",
-            "utility",
-        ),
-        *(
-            "reconstruction",
-            "labels",
-            "membership",
-            "property",
-            "0",
-            "1",
-            "7",
-            "fedavg+krum",
-            "a+b",
-            "x:y",
-            "digits",
-            "rejected",
-        ),
-        *(
-            "accuracy",
-            "psnr",
-            "ssim",
-            "../../../evil",
-            "/evil",
-            "\x1b[2J",
-            "a\nb",
-            "$x^{",
-            "=1+1",
-            "<b>",
-            "`",
-            "|",
-            "\ud800",
-            "",
-        ),
-    ]
+MARKUP = "<b>odd</b>"
+"""Must not stand in a page as it is."""
+MEANT = (
+    *(
+        "read",
+        "poison",
+        "server",
+        "client",
+        "own",
+        "none",
+        "ok",
+        "failed",
+        "n/a",
+        "diverged",
+        "privacy",
+        "integrity",
+        "utility",
+    ),
+    *(
+        "reconstruction",
+        "labels",
+        "membership",
+        "property",
+        "0",
+        "1",
+        "7",
+        "fedavg+krum",
+        "a+b",
+        "x:y",
+        "digits",
+        "rejected",
+    ),
+    *("accuracy", "psnr", "ssim", ""),
 )
-"""Texts that mean something in results, or that do harm in what is made of them."""
+HARM = ("../../../evil", "/evil", "\x1b[2J", "a\nb", "$x^{", "=1+1", MARKUP, "`", "|", "\ud800")
+NAMES = tuple(name for known in registry.registries().values() for name in known.names())
+WORDS = st.one_of(*(st.sampled_from(some) for some in (NAMES, MEANT, HARM)))
+"""Texts that mean something in results, or that do harm in what is made of them, one as often as the other."""
 SPECIALS = ("pipe", "folder", "loop", "nowhere", "elsewhere", "no-utf-8", "copy", "empty", "socket-like name\n.json")
 READS = (
     *(
@@ -98,6 +86,10 @@ BOARD_READS = (
 )
 
 
+LAID = {RESULTS, SUITE, BOARD, BLOCKED, "data", "cache", "reports"}
+"""What is in the folder of a case without being named; `report` writes to reports/ by itself."""
+
+
 class _Read(Case):
     """A command that reads results."""
 
@@ -110,6 +102,12 @@ class _Read(Case):
             scores = [score for cell in board["cells"] for score in cell["scores"].values()]
             if not all(0 <= score <= 1 for score in scores):
                 return "a score outside of [0, 1] was accepted"
+        page = folder / "made.html"
+        if page.is_file() and MARKUP in page.read_text(encoding="utf-8"):
+            return "markup of a stranger stands in a page"
+        named = {Path(word).parts[0] for word in self.argv if word}
+        if beside := {path.name for path in folder.iterdir()} - named - LAID:
+            return f"{sorted(beside)} were written beside what the command names"
         return super().wrong(outcome, folder)
 
 
@@ -122,6 +120,7 @@ class ChangedResults(_Read):
         changes, bytes: what is changed in it, in this order.
         signed: whether a record's sum and keys fit the changed content, so that other checks are reached.
         special: what stands in the place of the file; empty: the file.
+        arrays: of a file of pictures in its place: originals and guesses.
     """
 
     file: str = ""
@@ -129,6 +128,7 @@ class ChangedResults(_Read):
     bytes: tuple[Bytes, ...] = ()
     signed: bool = False
     special: str = ""
+    arrays: tuple[Array, ...] = ()
 
     def wrong(self, outcome: Outcome, folder: Path) -> str:
         if outcome.code == 0 and (folder / "made.json").is_file() and self.file.startswith("records/"):
@@ -153,6 +153,9 @@ class ChangedResults(_Read):
         path = folder / RESULTS / self.file
         if self.special:
             place(path, self.special)
+            return
+        if self.arrays:
+            path.write_bytes(archive(zip(GALLERY, self.arrays, strict=True)))
             return
         content = path.read_bytes()
         if self.changes:
@@ -225,6 +228,9 @@ def folders(draw: Any, base: Path) -> ChangedResults:
     how = draw(st.integers(0, 9))
     if how == 0:
         return ChangedResults(argv, file=file, special=draw(st.sampled_from(SPECIALS)))
+    if file.endswith(".npz") and how < 6:
+        shape = (draw(st.integers(0, 2)), 1, 8, 8)
+        return ChangedResults(argv, file=file, arrays=(Array("|u1", shape), draw(changed(Array("|u1", shape)))))
     if how == 1 or not file.endswith(".json"):
         return ChangedResults(argv, file=file, bytes=tuple(draw(st.lists(byte_changes, min_size=1, max_size=3))))
     some = tuple(

@@ -71,7 +71,10 @@ class Starter:
             return int(self._ask(asdict(start)))
         code = _RUN.format("begin(sys.argv[1])")
         process = subprocess.Popen(
-            [sys.executable, "-c", code, json.dumps(asdict(start))], env=self._environment, start_new_session=True
+            [sys.executable, "-c", code, json.dumps(asdict(start))],
+            stderr=subprocess.DEVNULL,  # of Python itself, should it be interrupted before the command begins
+            env=self._environment,
+            start_new_session=True,
         )
         self._anew[process.pid] = process
         return process.pid

@@ -13,7 +13,7 @@ from fedarena.records.trial_key import key_of
 from helpers.forked_bench import MARK
 from helpers.suite import contents, records_in
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds for what takes a moment: only how long a broken harness is waited for."""
 
 
@@ -33,7 +33,7 @@ def processes(leader: int, mark: str = "") -> dict[int, str]:
     return found
 
 
-def wait_for(what: Callable[[], object], ended: Callable[[], object] = lambda: False) -> bool:
+def wait_for(what: Callable[[], object], ended: Callable[[], object] = lambda: False, every: float = 0.02) -> bool:
     """Wait until something is true, or the process has ended, or for ever."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
@@ -41,7 +41,7 @@ def wait_for(what: Callable[[], object], ended: Callable[[], object] = lambda: F
             return True
         if ended():
             return False
-        time.sleep(0.02)
+        time.sleep(every)
     return False
 
 

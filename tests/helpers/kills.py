@@ -8,6 +8,7 @@ import signal
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from helpers.forked_bench import Start, Starter
 from helpers.killed_runs import PATIENCE, processes, wait_for, workers
@@ -69,6 +70,8 @@ class Run:
 
     def __init__(self, starter: Starter, start: Start, anew: bool = False) -> None:
         self._starter, self._start, self._code = starter, start, None
+        for name in ("begun", "err"):  # of an earlier start
+            Path(self._file(name)).unlink(missing_ok=True)
         self.pid = starter.start(start, anew)
 
     def code(self) -> int | None:
@@ -127,13 +130,14 @@ class Run:
         """Wait for the end of it and of all its processes; the exit code. Raises Fault for one that should not be."""
         if not wait_for(self.ended):
             raise Fault("hang", f"it goes on after {PATIENCE:g} s")
-        if not wait_for(lambda: not self.processes()):
+        if not wait_for(lambda: not self.processes(), every=0.1):
             raise Fault("left over", f"processes {self.processes()}")
-        code, told = self.code(), self.told()
+        code = self.code()
         assert code is not None
         usual = 0 if kill is None else CODES.get(kill.how.split()[0], -signal.SIGKILL)
-        if not self._began():
+        if not Path(self._file("begun")).exists():
             return code  # Python itself was still starting
+        told = self.told()
         if code not in (0, usual) and not (
             kill and kill.how == "raylet" and code == 1 and told.startswith("bench: the Ray")
         ):
@@ -144,9 +148,7 @@ class Run:
 
     def told(self) -> str:
         """What it printed on stderr."""
-        path = f"{self._start.where}/{self._start.name}.err"
-        with open(path, errors="replace") as file:
-            return file.read()
+        return Path(self._file("err")).read_text(errors="replace")
 
-    def _began(self) -> bool:
-        return os.path.exists(f"{self._start.where}/{self._start.name}.begun")
+    def _file(self, name: str) -> str:
+        return f"{self._start.where}/{self._start.name}.{name}"

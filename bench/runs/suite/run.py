@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedarena.core.files import prepare_folder
 from fedarena.records.schema import Record
-from fedarena.records.store import Store, remove_unfinished_files
+from fedarena.records.store import Store, prepare
 from fedarena.records.trial_locks import TrialLocks
 from fedarena.runs.suite.forecast import Costs
 from fedarena.runs.suite.gain_check import is_reference, require_gain
@@ -100,9 +99,7 @@ def run_suite(
     Raises:
         UserError: a folder that cannot be written, or a problem on which a federation is of no use.
     """
-    prepare_folder(folder)
-    prepare_folder(folder / "records")
-    remove_unfinished_files(folder)
+    prepare(folder)
     keep_secret(folder, plan.secret)
     write_plan(plan, folder)
     store = Store(folder)

@@ -14,6 +14,7 @@ import pytest
 from helpers.killed_runs import PATIENCE, assert_whole, count, make_old, processes, unfinished, wait_for, workers
 from helpers.suite import BARE, contents, measure, start, without_pictures, write_suite
 
+from fedarena.cli import main
 from fedarena.records.store import UNFINISHED
 from fedarena.runs.suite.secret import keep_secret
 
@@ -100,3 +101,14 @@ def test_a_killed_write_of_a_secret_leaves_what_the_next_run_removes(
     monkeypatch.setattr(os, "link", lambda file, place: written.append(os.path.basename(file)))
     keep_secret(tmp_path, "0123456789abcdef" * 2)
     assert UNFINISHED.fullmatch(written[0])
+
+
+def test_a_single_run_removes_what_killed_ones_left_as_well(tmp_path: Path) -> None:
+    left = tmp_path / "out" / "records" / ".00ff.json.abcd1234"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    make_old(tmp_path)
+    small = "--dataset digits --model mlp --set model.widths=4 --clients 3 --rounds 2 --jobs 1 --quiet --json"
+    assert main(f"run --defense fedavg --attack last-layer-label {small} --out {tmp_path / 'out'}".split()) == 0
+    assert not left.exists()
+    assert count(tmp_path)

@@ -211,7 +211,7 @@ def test_kills_at_random_moments_harm_nothing(name: str, starter: Starter, tmp_p
     assert Run(starter, Start(campaign.argv, str(campaign.where))).require_end(None) == 0
     (campaign.where / "out").rename(undisturbed)
     while campaign.counts["kills"] < KILLS:
-        if campaign.counts["runs"] % 50 == 0:
+        if campaign.counts["runs"] % 10 == 0:
             print(campaign.row(), *campaign.faults, sep="\n", flush=True)
         campaign.tried(draw(rng, engine.ways, engine.start_up, 0.0 if name == "ray" else 0.05))
     campaign.tried(None)
