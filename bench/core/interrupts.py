@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _came = False
@@ -32,6 +33,13 @@ def heeded_interrupts(ends: bool = False) -> Iterator[None]:
     for number, handler in before.items():
         if number == signal.SIGTERM or handler is signal.default_int_handler:  # a shell may have it ignored
             signal.signal(number, _interrupt)
+    hook = sys.unraisablehook
+
+    def told(lost: Any) -> None:  # an interrupt in what cannot raise it, such as a destructor, has been heeded
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            hook(lost)
+
+    sys.unraisablehook = told
     try:
         yield
         require_no_interrupt()
@@ -39,6 +47,7 @@ def heeded_interrupts(ends: bool = False) -> Iterator[None]:
         require_no_interrupt()
         raise
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if ends else handler)
 

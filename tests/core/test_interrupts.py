@@ -34,7 +34,7 @@ def test_nothing_interrupts_what_must_come_to_its_end() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_an_interrupt_that_a_library_catches_ends_the_command_all_the_same() -> None:
+def test_an_interrupt_that_a_library_catches_ends_the_command_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted(error: type[BaseException] | None) -> None:
         try:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -42,7 +42,14 @@ def test_an_interrupt_that_a_library_catches_ends_the_command_all_the_same() -> 
             if error is not None:
                 raise error from None
 
+    class Dying:
+        def __del__(self) -> None:
+            interrupted(KeyboardInterrupt)
+
     before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), heeded_interrupts():
+        Dying()
+    assert capsys.readouterr().err == ""
     for error in (None, ImportError, SystemExit):
         with pytest.raises(KeyboardInterrupt), heeded_interrupts():
             interrupted(error)

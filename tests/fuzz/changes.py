@@ -99,8 +99,8 @@ def changes(
     Args:
         values: of any type. words: texts that mean something. keys: names of fields that mean something.
     """
-    places, firsts = _places(document)
-    path = draw(st.one_of(st.sampled_from(places), st.sampled_from(firsts)))
+    places = sorted(paths(document), key=lambda path: (len(path), str(path)))
+    path = draw(st.sampled_from(places)) if draw(st.booleans()) else draw(_places(document))
     how = draw(st.sampled_from(["like"] * 8 + ["put"] * 3 + ["raw", "swap", "drop", "drop", "double", "rename", "add"]))
     if how == "like":
         return Change(path, "put", draw(like(found(document, path), words)))
@@ -119,10 +119,15 @@ def changes(
     return Change(path, how)
 
 
-def _places(document: Any) -> tuple[list[Path], list[Path]]:
-    """All places, and those that are in no list, or begin it: each field once, however long the lists are."""
-    every = sorted(paths(document), key=lambda path: (len(path), str(path)))
-    return every, [path for path in every if all(name in (0, 1) for name in path if isinstance(name, int))]
+@st.composite
+def _places(draw: Any, document: Any) -> Path:
+    """Places that are found from above, so that a field is as likely as one beside it that holds long lists."""
+    path: Path = ()
+    while isinstance(document, dict | list) and document and (not path or draw(st.booleans())):
+        names = [*document] if isinstance(document, dict) else range(len(document))
+        path = (*path, draw(st.sampled_from(names)))
+        document = document[path[-1]]
+    return path
 
 
 def found(document: Any, path: Path) -> Any:

@@ -244,6 +244,7 @@ def _chance(action: argparse.Action) -> int:
 
 LIKELY = (
     "nan",
+    "inf",
     "-inf",
     "1",
     "2",

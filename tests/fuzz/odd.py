@@ -46,8 +46,9 @@ NUMBERS = (
         "--1",
     ),
 )
+CONTROLS = ("\n", "a\nb", "\r", "\r\nbench: done", "\t", "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x7f", "\x85")
 TEXTS = (
-    *("", " ", "\n", "a\nb", "\r", "\r\nbench: done", "\t", "\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x7f", "\x85"),
+    *("", " "),
     *(
         "\u2028",
         "\u202e",
@@ -139,7 +140,8 @@ letters = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_siz
 
 def texts(nul: bool = False) -> st.SearchStrategy[str]:
     """Texts; with NUL where a file can hold it. A command line cannot."""
-    return st.one_of(st.sampled_from((*TEXTS, "\0", "a\0b") if nul else TEXTS), numbers, letters)
+    some = st.sampled_from((*TEXTS, "\0", "a\0b") if nul else TEXTS)
+    return st.one_of(some, st.sampled_from(CONTROLS), numbers, letters)
 
 
 values: st.SearchStrategy[Any] = st.one_of(st.sampled_from(JSON), texts(nul=True), st.integers(), st.floats())

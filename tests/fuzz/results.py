@@ -86,8 +86,8 @@ BOARD_READS = (
 )
 
 
-LAID = {RESULTS, SUITE, BOARD, BLOCKED, "data", "cache", "reports"}
-"""What is in the folder of a case without being named; `report` writes to reports/ by itself."""
+LAID = {RESULTS, SUITE, BOARD, BLOCKED, "data", "cache", ".config", "reports"}
+"""What may be in the folder of a case without being named. It is the home of libraries; `report` has its own folder."""
 
 
 class _Read(Case):
@@ -223,7 +223,7 @@ def folders(draw: Any, base: Path) -> ChangedResults:
     """Changed folders of results. `base` is the unchanged one."""
     files = sorted(str(path.relative_to(base)) for path in base.rglob("*") if path.is_file() and path.name[0] != ".")
     groups = [[f for f in files if f.startswith("records/")]] * 4 + [["plan.json"]] * 4
-    groups += [[f for f in files if f.startswith("pictures/")], files]
+    groups += [[f for f in files if f.startswith("pictures/")]] * 2 + [files]
     argv, file = draw(st.sampled_from(READS)), draw(st.sampled_from(draw(st.sampled_from(groups))))
     how = draw(st.integers(0, 9))
     if how == 0:
