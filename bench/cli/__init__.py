@@ -145,7 +145,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: its words. None: those of this process, which ends afterwards, and is not interrupted while it does.
     """
-    words = sys.argv[1:] if argv is None else list(argv)
     # Trials are the unit of parallelism; a second OpenMP thread on a busy machine costs far more than it gives.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     open_streams()
@@ -158,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = None
     try:
         with heeded_interrupts(ends=argv is None):
-            args = read_args(words)
+            args = read_args(sys.argv[1:] if argv is None else list(argv))
             code = _carried_out(args)
             sys.stdout.flush()
         return code

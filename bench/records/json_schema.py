@@ -62,6 +62,12 @@ def pair(value: Any, where: str) -> None:
     _demand(len(value) == 2, value, where, "a list of two numbers")
 
 
+def seed_number(value: Any, where: str) -> None:
+    """A seed, which is a name in tables by seed, too."""
+    whole(value, where)
+    _demand(WHOLE.fullmatch(str(value)) is not None, value, where, "a whole number of at most 18 digits")
+
+
 def either(*allowed: str) -> Check:
     """One of the texts that are given."""
 

@@ -30,6 +30,7 @@ from fedarena.records.json_schema import (
     parts_of,
     perhaps,
     point,
+    seed_number,
     share,
     whole,
 )
@@ -115,7 +116,7 @@ class Identity(TypedDict):
     """`paper`, the attack as published, or `adaptive`, adapted to the defense; empty without an attack."""
     attacker_knowledge: Literal["", Knowledge]
     """What corrupted clients know: `none`, `own` or `omniscient`; empty unless the federation is poisoned."""
-    seed: int
+    seed: Annotated[int, seed_number]
     """The seed of the run."""
     secret: NotRequired[Annotated[str, MAY_LACK]]
     """What makes its randomness one that cannot be guessed from the seed; absent where nothing does."""

@@ -79,12 +79,16 @@ def plans() -> list[ChangedResults]:
 def folders() -> list[ChangedResults]:
     """Pipes, names that are no UTF-8, broken pictures, and records that say something else."""
     data = Change(("problem", "data"), "put", [])
+    seed = Change(("seed",), "put", 2**63)
     letter = Change(("series", "control_relative_l2"), "put", [0.5, 1.0, "\ud800"])
     return [
         ChangedResults(PAGE, file=CLEAN_RUN, special="pipe"),
         ChangedResults(GATE, file=CLEAN_RUN, special="no-utf-8"),
         ChangedResults(GATE, file=CLEAN_RUN, changes=(letter,), signed=True),
-        ChangedResults(("leaderboard", RESULTS, "--out", "made.json"), file=CLEAN_RUN, changes=(data,), signed=True),
+        *(
+            ChangedResults(("leaderboard", RESULTS, "--out", "made.json"), file=CLEAN_RUN, changes=(one,), signed=True)
+            for one in (data, seed)
+        ),
         *(ChangedResults(PAGE, file=PICTURE, bytes=(Bytes("flip", at / 12, 0x55),)) for at in range(2, 10)),
     ]
 

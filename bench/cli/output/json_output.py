@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO
 
+ESCAPED = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
+"""Control characters that JSON may hold as they are. A terminal obeys them."""
 _stdout: list[TextIO] = []
 """The stdout of the command that is carried out with `--json`."""
 
@@ -49,5 +51,5 @@ def _own_stdout() -> Iterator[TextIO]:
 def print_json(content: Any, indent: int = 2) -> int:
     """Print plain data, in which no number may be infinite or NaN; 0, the exit code of a command that does this."""
     text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
-    print(text, file=_stdout[-1] if _stdout else sys.stdout)
+    print(text.translate(ESCAPED), file=_stdout[-1] if _stdout else sys.stdout)
     return 0
