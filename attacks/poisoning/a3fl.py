@@ -18,13 +18,13 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.func import grad
 from torch.nn.functional import cosine_similarity
 
 from fedarena.attacks.poisoning.cards.a3fl import Options
 from fedarena.attacks.poisoning.helpers.poisoned_samples import ImageTrigger
 from fedarena.contracts.poisoning import AttackerKnowledge
 from fedarena.core.errors import UserError
+from fedarena.core.gradients import grad
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, flatten
 from fedarena.problem.local_training import upload

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import vmap
 
 from fedarena.attacks.reconstruction.cards.fishing import Options
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options as Inversion
@@ -33,6 +33,7 @@ from fedarena.contracts.inference import Guess, Progress, Reconstruction, Watch
 from fedarena.contracts.observation import Observation, Simulator
 from fedarena.contracts.simulators import images_behind
 from fedarena.contracts.view import View
+from fedarena.core.gradients import grad
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import nn
-from torch.func import grad
 
 from fedarena.attacks.reconstruction.imprint import Imprint
 from fedarena.contracts.active_inference import Bait, Opportunity
+from fedarena.core.gradients import grad
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.core.threat import NotApplicable

@@ -47,6 +47,11 @@ class _Tracker(TorchDispatchMode):
         self._live = 0
         self._known: dict[int, weakref.finalize[Any, Any]] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would import its compiler, which takes a second, only to keep it away from here."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

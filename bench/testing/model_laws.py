@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, vmap
 
 from fedarena.core.errors import UserError, describe, place_of
 from fedarena.core.global_generators import kept_generators
+from fedarena.core.gradients import grad
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors
 from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names

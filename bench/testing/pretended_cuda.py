@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest import mock
 
 import torch
-from torch import Tensor
+from torch import Tensor, UntypedStorage
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -46,10 +47,10 @@ class Marks:
 
     def of(self, t: Tensor) -> bool | None:
         """Whether it is on the device; None: anywhere."""
-        return self.at(self.key(t))
+        return self.at(_bare(t).untyped_storage()._cdata)
 
     def at(self, key: int) -> bool | None:
-        """As `of`, by the storage's key."""
+        """As `of`, by the storage's key, which is its address."""
         known = self._known.get(key)
         return False if known is None else known[1]
 
@@ -57,14 +58,13 @@ class Marks:
         return self.of(t) is True
 
     def put(self, t: Tensor, there: bool | None) -> None:
-        if there is False:
-            self._known.pop(self.key(t), None)
-        else:
-            self._known[self.key(t)] = StorageWeakRef(_bare(t).untyped_storage()), there
+        self.put_storage(_bare(t).untyped_storage(), there)
 
-    @staticmethod
-    def key(t: Tensor) -> int:
-        return int(_bare(t).untyped_storage()._cdata)
+    def put_storage(self, storage: UntypedStorage, there: bool | None) -> None:
+        if there is False:
+            self._known.pop(storage._cdata, None)
+        else:
+            self._known[storage._cdata] = StorageWeakRef(storage), there
 
 
 def _bare(t: Tensor) -> Tensor:
@@ -74,15 +74,21 @@ def _bare(t: Tensor) -> Tensor:
     return t
 
 
-def _tensors(found: Any) -> Iterator[Tensor]:
+def _tensors(found: Any) -> list[Tensor]:
     """The tensors among arguments or results. PyTorch's `tree_leaves` takes most of a test's time."""
     if isinstance(found, Tensor):
-        yield found
-    elif isinstance(found, list | tuple):
-        for one in found:
-            yield from _tensors(one)
-    elif isinstance(found, dict):
-        yield from _tensors(list(found.values()))
+        return [found]
+    if isinstance(found, dict):
+        found = found.values()
+    elif not isinstance(found, list | tuple):
+        return []
+    tensors: list[Tensor] = []
+    for one in found:
+        if isinstance(one, Tensor):
+            tensors.append(one)
+        elif isinstance(one, list | tuple | dict):
+            tensors += _tensors(one)
+    return tensors
 
 
 def _is_cuda(device: Any) -> bool:
@@ -104,30 +110,63 @@ class _Operators(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        kwargs = dict(kwargs or {})
-        read = [t for t in _tensors((args, kwargs)) if t.device.type == "cpu"]
-        before = {key: self.marks.at(key) for key in map(self.marks.key, read)}
-        there = True in before.values()
-        if there and not (name := str(func)).startswith(CROSSING):
-            self._check(name, args, read)
+        kwargs = kwargs or {}
+        read = [t for t in _tensors([*args, *kwargs.values()] if kwargs else args) if t.is_cpu]
+        keys = [t.untyped_storage()._cdata for t in read]
+        places = [self.marks.at(key) for key in keys]
+        there = True in places
+        if there:
+            self._check(func, args, read, places)
         out = func(*args, **kwargs)
-        found = there or (None if all(place is None for place in before.values()) else False)
+        found = there or (None if False not in places else False)
         for t in _tensors(out):
-            if t.device.type == "cpu" and before.get(self.marks.key(t)) is None:
-                self.marks.put(t, found)
+            if t.is_cpu:
+                storage = t.untyped_storage()
+                key = storage._cdata
+                is_open = key not in keys or places[keys.index(key)] is None
+                if is_open and self.marks.at(key) not in (True, found):
+                    self.marks.put_storage(storage, found)
         return out
 
-    def _check(self, name: str, args: Sequence[Any], read: Sequence[Tensor]) -> None:
+    def _check(self, func: Any, args: Sequence[Any], read: Sequence[Tensor], places: Sequence[bool | None]) -> None:
         """Raise RuntimeError for products of integers, and where something that is read beside is on the CPU."""
-        if name.startswith(PRODUCTS) and not (read[0].is_floating_point() or read[0].is_complex()):
-            raise RuntimeError(f'"{name}" not implemented for {read[0].dtype} on cuda')
+        kind = _kind(func)
+        if kind == "crossing":
+            return
+        if kind == "product" and not (read[0].is_floating_point() or read[0].is_complex()):
+            raise RuntimeError(f'"{func}" not implemented for {read[0].dtype} on cuda')
+        if False not in places:
+            return
         free: set[int] = set()
-        if name.startswith(BY_INDEX) and self.marks.of(args[0]) is not False:
+        if kind == "by index" and self.marks.of(args[0]) is not False:
             free = {id(t) for t in _tensors(args[1])}
-        strangers = [t for t in read if self.marks.of(t) is False and t.dim() and id(t) not in free]
+        strangers = [
+            t for t, place in zip(read, places, strict=True) if place is False and t.dim() and id(t) not in free
+        ]
         if strangers:
             shapes = ", ".join(str(tuple(t.shape)) for t in strangers)
-            raise RuntimeError(f"{MIXED}, but {name} got a tensor of shape {shapes} on the CPU")
+            raise RuntimeError(f"{MIXED}, but {func} got a tensor of shape {shapes} on the CPU")
+
+
+@cache
+def _kind(func: Any) -> str:
+    """What is peculiar about an operator."""
+    kinds = {"crossing": CROSSING, "by index": BY_INDEX, "product": PRODUCTS}
+    return next((kind for kind, names in kinds.items() if str(func).startswith(names)), "")
+
+
+ASKED_OF_A_TENSOR = {
+    Tensor.device.__get__,
+    Tensor.is_cuda.__get__,  # type: ignore[attr-defined]
+    Tensor.new_tensor,
+    Tensor.cpu,
+    Tensor.cuda,
+    Tensor.to,
+    Tensor.__reduce_ex__,
+    Tensor.numpy,
+    Tensor.__array__,
+}
+"""What a tensor on the device answers otherwise than one on the CPU."""
 
 
 class _Calls(TorchFunctionMode):
@@ -140,17 +179,15 @@ class _Calls(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        kwargs = dict(kwargs or {})
+        kwargs = kwargs or {}
+        if func not in ASKED_OF_A_TENSOR:
+            return self._made(func, args, kwargs) if "device" in kwargs else self._called(func, args, kwargs)
+        there = self.marks.has(args[0])
         if func == Tensor.device.__get__:
             real = func(*args)
-            return CUDA if real.type == "cpu" and self.marks.has(args[0]) else real
+            return CUDA if real.type == "cpu" and there else real
         if func == Tensor.is_cuda.__get__:  # type: ignore[attr-defined]
-            return self.marks.has(args[0])
-        if func in (Tensor.numpy, Tensor.__array__) and self.marks.has(args[0]):
-            raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
-        if func is Tensor.__reduce_ex__ and self.marks.has(args[0]):
-            make, given = func(*args, **kwargs)  # type: ignore[no-untyped-call]
-            return _made_on_cuda, (make, given)
+            return there
         if func is Tensor.new_tensor:
             made = func(*args, **{k: v for k, v in kwargs.items() if k != "device"})
             self.marks.put(made, _is_cuda(kwargs["device"]) if "device" in kwargs else self.marks.of(args[0]))
@@ -161,14 +198,19 @@ class _Calls(TorchFunctionMode):
             return self._moved(args[0], CUDA)
         if func is Tensor.to:
             return self._to(args, kwargs)
-        return self._made(func, args, kwargs) if "device" in kwargs else self._called(func, args, kwargs)
+        if not there:
+            return self._called(func, args, kwargs)
+        if func is Tensor.__reduce_ex__:
+            make, given = func(*args, **kwargs)  # type: ignore[no-untyped-call]
+            return _made_on_cuda, (make, given)
+        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
 
     def _called(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """What a function gives that names no device."""
         made = func(*args, **kwargs)
-        if not isinstance(made, Tensor) or made.device.type != "cpu":
+        if not isinstance(made, Tensor) or not made.is_cpu:
             return made
-        if self.marks.of(made) is None and next(_tensors((args, kwargs)), None) is None:
+        if self.marks.of(made) is None and not _tensors([*args, *kwargs.values()]):
             self.marks.put(made, False)
         generator = kwargs.get("generator")
         if generator is not None and self.marks.has(made):

@@ -22,9 +22,10 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import vmap
 
 from fedarena.contracts.simulators import PlainGradient, as_batch
+from fedarena.core.gradients import grad
 from fedarena.core.tensors import Tensors, flatten, shaped
 from fedarena.defenses.baffle.card import Options
 from fedarena.defenses.baffle.check_options import FORMATS

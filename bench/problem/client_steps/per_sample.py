@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.func import grad, vmap
+from torch.func import vmap
 
+from fedarena.core.gradients import grad
 from fedarena.core.tensors import Tensors, shaped
 from fedarena.problem.client_steps.chain import chain_of, front_of
 from fedarena.problem.client_steps.layered import layers_of, passes
