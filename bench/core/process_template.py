@@ -191,6 +191,6 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    import torch._dynamo  # noqa: F401  (every process that is forked needs it: torch.func imports it to differentiate)
+    import torch._dynamo  # noqa: F401  (once for all that are forked: torch.func.grad and torch.optim import it)
 
     main(int(sys.argv[1]))

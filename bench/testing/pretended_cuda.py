@@ -205,7 +205,7 @@ class _Calls(TorchFunctionMode):
             return _made_on_cuda, (make, given)
         raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() first.")
 
-    def _called(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What a function gives that names no device."""
         made = func(*args, **kwargs)
         if not isinstance(made, Tensor) or not made.is_cpu:
@@ -217,7 +217,7 @@ class _Calls(TorchFunctionMode):
             raise RuntimeError(f"Expected a 'cuda' device type for generator but found 'cpu' ({func.__name__})")
         return made
 
-    def _made(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def _made(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """A tensor that is made on a device by name."""
         asked = kwargs["device"]
         if asked is None or torch.device(asked).type == "meta":
@@ -231,7 +231,7 @@ class _Calls(TorchFunctionMode):
             self.marks.put(made, there)
         return made
 
-    def _to(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
+    def _to(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Tensor:
         """`Tensor.to` with a device, a type, another tensor, or several of them."""
         t, rest = args[0], list(args[1:])
         place: torch.device | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -85,6 +86,15 @@ def plug_ins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@cache
+def records_of(method: str) -> Mapping[str, Sequence[Record]]:
+    """What an attack leaves of both defenses that hide something, and of plain FedAvg."""
+    training = {"batch_size": 16, "rounds": 40} if method == "upload-regression" else {}
+    names = ("silent", "misleading", "fedavg")
+    results = run_groups([group(name, method, **training) for name in names], 1)
+    return {name: result.records for name, result in zip(names, results, strict=True)}
+
+
 @pytest.mark.usefixtures("plug_ins")
 @pytest.mark.parametrize(("defense", "said"), [("silent", "nothing"), ("misleading", "something else")])
 @pytest.mark.parametrize(
@@ -99,11 +109,9 @@ def plug_ins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def test_what_a_defense_hides_stands_in_the_record(
     defense: str, said: str, method: str, metric: str, leaks: str
 ) -> None:
-    training = {"batch_size": 16, "rounds": 40} if method == "upload-regression" else {}
-    spec, plain = group(defense, method, **training), group("fedavg", method, **training)
-    hiding, honest = run_groups([spec, plain], 1)
-    assert len(hiding.records) == len(spec.threats)
-    for record, like in zip(hiding.records, honest.records, strict=True):
+    hiding, honest = records_of(method)[defense], records_of(method)["fedavg"]
+    assert len(hiding) == len(threats(PARTIES, FORMS))
+    for record, like in zip(hiding, honest, strict=True):
         RECORD(record, "")
         control = record["control"]
         assert (control["said"], control["outcome"]) == (said, f"leaks {leaks}")
