@@ -55,3 +55,12 @@ def test_no_numerical_library_is_imported(line: str, printed: str, tmp_path: Pat
 def test_help_needs_no_rich(tmp_path: Path) -> None:
     assert "rich" not in run("--help", cwd=tmp_path)[1]
     assert "rich" in run("list", cwd=tmp_path)[1]  # so the line above can fail
+
+
+def test_a_run_does_not_import_torch_s_compiler(tmp_path: Path) -> None:
+    """It takes as long as torch itself, in every process. Here memory is counted, and gradients are vectorised."""
+    line = "run --defense=dp-sgd --attack=last-layer-label --rounds=2 --clients=4 --model=mlp --jobs=1 --json --quiet"
+    output, modules = run(*line.split(), cwd=tmp_path)
+    assert json.loads(output)["records"]
+    assert "torch" in modules
+    assert "torch._dynamo" not in modules
