@@ -28,9 +28,10 @@ from fedarena.problem.problem import Problem, build
 from fedarena.problem.schedule import Schedule
 from fedarena.problem.spec import ProblemSpec
 
+Model = tuple[str, dict[str, str]]
+"""A model's name and options."""
 NODES, ROUNDS, AT_MOST = 100, 10, 1.3
 NARROW, WIDE, CNN = ("mlp", {"widths": "64"}), ("mlp", {"widths": "200,200"}), ("cnn", dict[str, str]())
-Model = tuple[str, dict[str, str]]
 CASES: tuple[tuple[Model, int, int], ...] = tuple(
     (model, epochs, batch) for model in (NARROW, WIDE, CNN) for epochs, batch in ((0, 14), (1, 4))
 )

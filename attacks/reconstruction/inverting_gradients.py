@@ -36,7 +36,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.attacks.reconstruction.helpers.adam import adam, cosine, steps
-from fedarena.attacks.reconstruction.helpers.batch_statistics import apart
+from fedarena.attacks.reconstruction.helpers.batch_statistics import distance_from
 from fedarena.attacks.reconstruction.helpers.lbfgs import Evaluate, Minima, minimise
 from fedarena.attacks.reconstruction.helpers.least_squares import CORNER, HISTORY
 from fedarena.attacks.reconstruction.helpers.matching import Distance, Matching, MatchingObjective, lowest
@@ -108,7 +108,7 @@ class InvertingGradients(Matching):
         weight = self.options.statistics
         if seen.statistics is None or not weight:
             return None
-        distance = apart(seen.statistics)
+        distance = distance_from(seen.statistics)
         return lambda x: weight * distance(x)
 
     def at_once(self, seen: Observation) -> int:

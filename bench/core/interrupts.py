@@ -12,7 +12,7 @@ from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _came = False
-"""Whether one has come while they were heeded."""
+"""Whether one has come since they are heeded; False while they are not."""
 
 
 @contextmanager
@@ -25,7 +25,6 @@ def heeded_interrupts(ends: bool = False) -> Iterator[None]:
         ends: whether this process ends afterwards. It ignores interrupts from then on.
     """
     global _came
-    _came = False
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -47,6 +46,7 @@ def heeded_interrupts(ends: bool = False) -> Iterator[None]:
         require_no_interrupt()
         raise
     finally:
+        _came = False
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, signal.SIG_IGN if ends else handler)

@@ -72,6 +72,7 @@ def test_a_run_does_not_go_on_after_an_interrupt_that_was_caught() -> None:
     with pytest.raises(KeyboardInterrupt), heeded_interrupts():
         run(groups, Caught(), Events(lost=lambda i, why: None))
     assert done == [1]
+    run(groups[:1], InProcess(), Events(lost=lambda i, why: pytest.fail(why)))  # a later run is not interrupted
 
 
 def test_a_process_that_starts_does_not_see_an_interrupt() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from fedarena.contracts.observation import Statistics
 
 
-def apart(sent: Statistics) -> Callable[[Tensor], Tensor]:
+def distance_from(sent: Statistics) -> Callable[[Tensor], Tensor]:
     """R_BN(x) = Σ_l ‖μ_l(x) − μ_l‖ + ‖σ²_l(x) − σ²_l‖ of samples x [n, *shape], over layers l; a number."""
 
     def distance(x: Tensor) -> Tensor:

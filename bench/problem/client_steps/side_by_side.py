@@ -7,11 +7,10 @@ calls, which is most of the time of a small convolutional network. The time of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
 
 from fedarena.core.tensors import Tensors, row
 from fedarena.problem.client_steps import loop
@@ -37,6 +36,10 @@ def train(task: Task, start: Tensors, batches: Sequence[Batch], apart: bool = Fa
         task: gives the schedule, and a model that draws nothing at random (see `layered.layers_of`).
         start: the parameters of all clients, or with `apart` of every client, stacked.
     """
+
+    def sum_of_losses(params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return torch.vmap(task.loss)(params, x, y).sum()
+
     one = row(start, 0) if apart else start
     ups = {name: p.new_empty(len(batches), *p.shape) for name, p in one.items()}
     at_once = TOGETHER // sum(p.numel() for p in one.values())
@@ -44,7 +47,7 @@ def train(task: Task, start: Tensors, batches: Sequence[Batch], apart: bool = Fa
         some = slice(first, first + at_once)
         together = _stacked(batches[some], task)
         begin = {name: p[some] if apart else p.expand(together.x.shape[1], *p.shape) for name, p in start.items()}
-        for name, up in loop.train(_sum_of_losses(task, begin), task.schedule, begin, [together], {}).items():
+        for name, up in loop.train(loop.of_loss(sum_of_losses, begin), task.schedule, begin, [together], {}).items():
             ups[name][some] = up[0]
     return ups
 
@@ -53,13 +56,3 @@ def _stacked(batches: Sequence[Batch], task: Task) -> Batch:
     """One batch of all clients: x [steps, clients, b, ...]. FedSGD takes the first step alone."""
     steps = 1 if task.schedule.fedsgd else len(batches[0].x)
     return Batch(torch.stack([b.x[:steps] for b in batches], 1), torch.stack([b.y[:steps] for b in batches], 1))
-
-
-def _sum_of_losses(task: Task, start: Tensors) -> loop.Objective:
-    """Σ_c L_c(w_c) as a function of all clients' parameters, stacked."""
-    params = {name: p.detach().clone().requires_grad_() for name, p in start.items()}
-
-    def one(own: Tensors, x: Tensor, y: Tensor) -> Tensor:
-        return task.criterion.mean(functional_call(task.model, own, (x,)), y)
-
-    return loop.Objective(params, lambda x, y, masks: torch.vmap(one)(params, x, y).sum())

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedarena.attacks.reconstruction.cards.inverting_gradients import Options
 from fedarena.attacks.reconstruction.cards.multi_step import Options as MultiStepOptions
-from fedarena.attacks.reconstruction.helpers.batch_statistics import apart
+from fedarena.attacks.reconstruction.helpers.batch_statistics import distance_from
 from fedarena.attacks.reconstruction.inverting_gradients import InvertingGradients
 from fedarena.attacks.reconstruction.multi_step import MultiStep
 from fedarena.contracts.observation import Observation, Statistics
@@ -50,7 +50,7 @@ def statistics_of(o: Observation) -> Statistics:
 def test_the_true_batch_has_no_distance_in_any_order(batch: int) -> None:
     view, truths = attacked(batch)
     for o, x in zip(view.observations, truths, strict=True):
-        distance = apart(statistics_of(o))
+        distance = distance_from(statistics_of(o))
         assert distance(x) < 1e-5
         assert distance(x.flip(0)) < 1e-5
         assert all(distance(other) > 0.01 for other in truths if other is not x)
@@ -64,7 +64,7 @@ def test_the_distance_is_what_the_formula_says() -> None:
     for name, t in sent.simulate(x).items():
         total += sum((float(a) - float(b)) ** 2 for a, b in zip(t, sent.target[name], strict=True)) ** 0.5
     assert len(sent.target) == 4
-    assert float(apart(sent)(x)) == pytest.approx(total, rel=1e-5)
+    assert float(distance_from(sent)(x)) == pytest.approx(total, rel=1e-5)
 
 
 def test_its_gradient_is_finite_where_it_is_zero() -> None:
@@ -72,7 +72,7 @@ def test_its_gradient_is_finite_where_it_is_zero() -> None:
     sent = statistics_of(view.observations[0])
     exact = Statistics(sent.simulate(x), sent.simulate)
     leaf = x.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(apart(exact)(leaf), leaf)
+    (gradient,) = torch.autograd.grad(distance_from(exact)(leaf), leaf)
     assert gradient.isfinite().all()
 
 
@@ -121,5 +121,5 @@ def test_multi_step_reads_them_of_single_gradients_too() -> None:
     further = attack.further(o, view.input_shape, Rng(0))
     assert further is not None
     x = torch.rand(1, *view.input_shape, generator=Rng(3).torch())
-    assert float(further(x)) == pytest.approx(MultiStepOptions.statistics * float(apart(statistics_of(o))(x)))
+    assert float(further(x)) == pytest.approx(MultiStepOptions.statistics * float(distance_from(statistics_of(o))(x)))
     assert attack.further(replace(o, statistics=None), view.input_shape, Rng(0)) is None
