@@ -23,6 +23,7 @@ class Dissensus(Poisoning):
 
     options: Options
     knowledge_levels = ("omniscient", "own")
+    tunes = {"epsilon": (0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 10.0)}  # noqa: RUF012  (a ClassVar of the base)
 
     def craft(self, view: RoundView, memory: Tensors, rng: Rng) -> tuple[Tensors, Tensors]:
         weights = view.weights or (1.0,) * view.participants

@@ -20,8 +20,8 @@ KNOWLEDGE: tuple[Knowledge, ...] = ("none", "own", "omniscient")
 """From the least to the most. Who knows more can do all that one can do who knows less."""
 
 KNOWLEDGE_MEANING: dict[Knowledge, str] = {
-    "none": "the broadcasts that fake clients get, the protocol and its rule; no data",
-    "own": "the corrupted clients' data, the broadcasts that they get, the protocol and its rule",
+    "none": "what fake clients receive, the protocol and its rule; no data",
+    "own": "the corrupted clients' data, what they receive, the protocol and its rule",
     "omniscient": "besides, every honest upload of the round before it sends its own",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedarena.contracts.baseline import BASELINE
 from fedarena.contracts.defense import Defense
+from fedarena.contracts.peers import Peers
 from fedarena.core import registry
 from fedarena.core.errors import ToldByProcess
 from fedarena.core.threat import KNOWLEDGE_MEANING, Form, Threat
@@ -120,11 +121,12 @@ class Integrity(Goal):
             poisoning = compose.make_poisoning(attack, knowledge)
             reason = why_not(poisoning) or why_not_judged(triggered_inputs(poisoning, problem))
             pool = f"{len(knowledge.data.y):,} samples of {knowledge.corrupted} corrupted clients, pooled{shared}"
-            given = ["the broadcast"] if level == "none" else [pool, "the broadcast"]
+            received, honest = _received(protocol, knowledge.clients - knowledge.corrupted)
+            given = [received] if level == "none" else [pool, received]
             if poisoning.follows:
                 given.append("what the protocol would have them send")
             if level == "omniscient":
-                given.append(f"{knowledge.clients - knowledge.corrupted} honest uploads of the round")
+                given.append(honest)
             if not poisoning.sends:
                 given.append("it changes what they train on, and then follows the protocol")
             who = f"{knowledge.corrupted} corrupted clients of {knowledge.clients}"
@@ -138,6 +140,13 @@ class Integrity(Goal):
     def figure(self, results: Sequence[GroupResult], defense: str, attack: str) -> Figure | None:
         records = [record for result in results for record in result.records]
         return integrity_table.accuracy_figure(records, defense, attack)
+
+
+def _received(protocol: Defense, honest: int) -> tuple[str, str]:
+    """What corrupted clients get in a round, and what omniscient ones know of the honest clients' uploads."""
+    if isinstance(protocol, Peers):
+        return "the models of the honest neighbours", "what honest neighbours of these send them in the round"
+    return "the broadcast", f"{honest} honest uploads of the round"
 
 
 def _shared(problem: Problem) -> int:

@@ -18,6 +18,7 @@ from fedarena.core.tensors import Tensors
 from fedarena.problem.task import Batch
 from fedarena.records.json_schema import anything, each, fields, flag, named, number, text, whole
 from fedarena.records.transcript_files import (
+    BETWEEN_NODES,
     CLIENT,
     INDEX,
     LAYOUT,
@@ -42,6 +43,7 @@ TRANSCRIPT = fields(
     {
         "run": named(anything),
         "client_sizes": each(whole),
+        "uploads": text,
         "truth": flag,
         "sees": named(named(each(text))),
         "rounds": each(ROUND),
@@ -191,7 +193,8 @@ def read_transcript(folder: str | Path) -> Transcript:
             raise ValueError(f"its layout is {facts['layout']}, and this version reads {LAYOUT}")
         TRANSCRIPT(facts, "")
         truth = _truth(path, facts)
-        return Transcript(facts, tuple(_read_round(path, r, truth == "here") for r in facts["rounds"]), truth)
+        kinds = [WIRES, *([SERVER] * (facts["uploads"] != BETWEEN_NODES)), *([TRUTH] * (truth == "here"))]
+        return Transcript(facts, tuple(_read_round(path, r, kinds) for r in facts["rounds"]), truth)
     except OSError as error:
         name = Path(error.filename or "").name
         raise UserError(f"the transcript in {path} is damaged: {name}: {error.strerror or error}") from None
@@ -209,15 +212,15 @@ def _inside(path: Path) -> Iterator[Path]:
     yield from sorted(path.glob(f"[!.]*/{INDEX}"))
 
 
-def _read_round(path: Path, r: Mapping[str, Any], truth: bool) -> SavedRound:
-    content = {kind: _read(path, r, kind) for kind in (WIRES, SERVER, *([TRUTH] if truth else []))}
+def _read_round(path: Path, r: Mapping[str, Any], kinds: Sequence[str]) -> SavedRound:
+    content = {kind: _read(path, r, kind) for kind in kinds}
     return SavedRound(
         index=r["index"],
         participants=tuple(r["participants"]),
         averaged=tuple(r["averaged"]),
         step_size=r["step_size"],
         wires=content[WIRES],
-        server=content[SERVER],
+        server=content.get(SERVER, {}),
         truth=content.get(TRUTH, {}),
     )
 

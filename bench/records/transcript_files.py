@@ -18,7 +18,7 @@ Tensors are named by what they are:
     batch/CLIENT/x, batch/CLIENT/y  the samples [steps, b, ...] behind an upload
     mask/CLIENT/NAME                what the model's layers drew for them, such as masks of dropout
 
-Without a server the file of the server is empty, and that of the wires holds what crossed all edges. An eavesdropper
+Without a server there is no file of the server, and that of the wires holds what crossed all edges. An eavesdropper
 reads one of them.
 
     broadcast/NAME                  in the first round, the public model
@@ -60,6 +60,8 @@ LAYOUT = 1
 WIRES, SERVER, TRUTH = "wires", "server", "truth"
 """The files of a round: what crossed, what the server keeps, and what nobody but the harness has."""
 INDEX = "transcript.json"
+BETWEEN_NODES = "between neighbours"
+"""What `transcript.json` calls the uploads of a run without a server, which has no file of the server."""
 OF_CLIENTS = ("upload", "statistics", "message", "batch", "mask", "node", "half")
 """The first parts of names whose second part is a client."""
 CLIENT = Threat("client", "adaptive").client
@@ -110,7 +112,11 @@ def write_transcript(finished: FinishedRun, readers: Sequence[GroupSpec], place:
 
 def _write_round(finished: FinishedRun, r: Round, folder: Path, truth: bool) -> dict[str, Any]:
     """Write the files of a round, and return what `transcript.json` says of it."""
-    contents = {WIRES: crossed(r), SERVER: kept(r), **({TRUTH: hidden(r)} if truth else {})}
+    contents = {WIRES: crossed(r)}
+    if not r.models:
+        contents[SERVER] = kept(r)
+    if truth:
+        contents[TRUTH] = hidden(r)
     files = {}
     for kind, tensors in contents.items():
         apart = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
@@ -140,9 +146,7 @@ def crossed(r: Round) -> Tensors:
 
 
 def kept(r: Round) -> Tensors:
-    """What the server keeps to itself; {} without one."""
-    if r.models:
-        return {}
+    """What the server keeps to itself."""
     return _named("before", r.params) | _named("after", r.after) | _named("secret", r.secret)
 
 
@@ -186,7 +190,7 @@ def _index(
     identity = identity_of(spec, None, data)
     summed = finished.defense.secure is not None
     alone = next((r for r in finished.run.rounds if r.models), None)
-    uploads = "summed securely" if summed else "between neighbours" if alone else "in clear"
+    uploads = "summed securely" if summed else BETWEEN_NODES if alone else "in clear"
     return {
         "layout": LAYOUT,
         "run": {name: identity[name] for name in ("defense", "attack", "seed", "problem", "options", "versions")},
@@ -225,7 +229,7 @@ def _seen_of_edges(party: Any, r: Round) -> dict[str, list[str]]:
     """The same without a server: a client has its own edges and model, and those of who colludes with it."""
     view = cut([r], Threat(party, "adaptive")).get(r.index)
     if view is None:
-        return {WIRES: [], SERVER: [], TRUTH: []}
+        return {WIRES: [], TRUTH: []}
     edges = [f"edge/{i}-{j}/" for i, j in view.messages]
     own = [f"{what}/{CLIENT}/" for what in ("batch", "mask", "node", "upload")] if view.own_batch else []
-    return {WIRES: ["broadcast/", *edges], SERVER: [], TRUTH: [*own, *(f"half/{i}/" for i in view.halves)]}
+    return {WIRES: ["broadcast/", *edges], TRUTH: [*own, *(f"half/{i}/" for i in view.halves)]}

@@ -33,8 +33,8 @@ CARD = Card(
     departures=(
         "Lian et al. mix models first, and then add the step; here, as in He et al., a node steps first, and mixes "
         "models that hold this round's steps.",
-        "τ is a number, as in the tables of He et al. Their adaptive τ, which needs the distances to honest "
-        "neighbours, is not built.",
+        "τ is a number, as in the tables of He et al. Their code's adaptive τ, the second longest of a node's "
+        "differences, is `d-sgd+arc+mean` with --assumed-corrupted 1; with more, ARC cuts more of them.",
         "Nodes weigh the same, whatever number of samples they hold: weights are those of Metropolis, w_ij = "
         "1/(1 + max(deg i, deg j)).",
         "With an aggregation rule, a node applies it to the differences u_ij = h_i − h_j of its neighbourhood, itself "

@@ -356,3 +356,7 @@ def test_what_neighbours_sent_each_other_comes_back(tmp_path: Path) -> None:
         assert_equal(found.edges[edge], message)
     assert_equal(found.models[2], {name: t[2] for name, t in wanted.models.items()})
     assert not found.before
+    assert sorted(path.name for path in (tmp_path / "dbcl-peers-seed-0").glob("round-0001*")) == [
+        "round-0001.safetensors",
+        "round-0001.truth.safetensors",
+    ]

@@ -97,6 +97,25 @@ def test_explain_gives_a_late_attack_what_the_whole_run_gives(attack: str, given
     assert all(given in party["given"] for party in found["parties"])
 
 
+def test_without_a_server_corrupted_nodes_are_given_what_neighbours_send() -> None:
+    model = registry.find("model", "mlp").parse({"widths": "12"})
+    spec = ProblemSpec(
+        "digits",
+        model="mlp",
+        partition="iid",
+        clients=6,
+        model_options=model,
+        schedule=Schedule(rounds=60, batch_size=4),
+        corrupted=2,
+        assumed_corrupted=2,
+    )
+    found = explain(spec, compose.parse_defense("d-sgd"), compose.parse_attack("dissensus", {}), None)
+    given = [party["given"] for party in found["parties"]]
+    assert all("the models of the honest neighbours" in one for one in given)
+    assert ["honest neighbours of these send" in one for one in given] == [True, False]
+    assert not any("broadcast" in one for one in given)
+
+
 def test_failed_rounds_are_named() -> None:
     found = [told("fedavg+pairwise-masks", 3, dropout=p, threshold="0.7") for p in ("0", "0.5")]
     said = ["1 of the 2 rounds played gave nothing" in dict(map(tuple, one["facts"])) for one in found]

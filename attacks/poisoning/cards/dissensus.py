@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from fedarena.attacks.poisoning.helpers.tuning_options import TuningOptions
 from fedarena.attacks.poisoning.helpers.usual_problem import USUAL
 from fedarena.core.card import Card
 from fedarena.core.options import option
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(TuningOptions):
     """Options of dissensus."""
 
     epsilon: float = option(
@@ -31,7 +32,8 @@ CARD = Card(
     url="https://arxiv.org/abs/2202.01545",
     equations="the dissensus attack, x_i − ε Σ_k W_ik (x_k − x_i)/Σ_j W_ij from each corrupted neighbour",
     departures=(
-        "The default ε is ours: with the paper's ε = 1 a node's mixing changes nothing, as if it had no neighbours.",
+        "The default ε = 1.5 is that of the authors' experiments (run.sh of their repository). Rules that cut long "
+        "differences may lose more to a smaller one: tune=N lets the attacker choose.",
         "The paper's attacker hears what honest nodes send to each other (knows=omniscient). With knows=own the mean "
         "of what its own nodes would have sent stands for each honest message.",
         "Before a server, whose clients' weights are N_c, the same formula makes the mean (1 − ε) times its honest "

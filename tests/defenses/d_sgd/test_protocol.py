@@ -45,6 +45,20 @@ def test_where_all_weigh_the_same_the_mean_of_clipped_differences_does_it() -> N
     assert float((clipped - plain).norm()) > 1
 
 
+def test_arc_with_one_corrupted_is_the_adaptive_clipping_of_he_et_al() -> None:
+    """As their code: τ is the second longest of the distances to a node's neighbours."""
+    problem = nodes(6, corrupted=1, rounds=1, lr=20)
+    protocol = peers(problem, "d-sgd+arc+mean", graph="random-regular", degree=4)
+    run = trained(problem, protocol)
+    halves, mixed = rows(run.rounds[0].halves), rows(run.models)
+    for i, around in enumerate(protocol.graph.neighbours):
+        z = halves[list(around)] - halves[i]
+        tau = z.norm(dim=1).sort().values[-2]
+        cut = z * (tau / z.norm(dim=1, keepdim=True)).clamp(max=1)
+        torch.testing.assert_close(mixed[i], halves[i] + cut.sum(0) / 5, rtol=1e-4, atol=1e-5)
+        assert float((cut - z).norm()) > 1e-3
+
+
 def relative_errors(graph: str, form: str, party: str = "client", **options: object) -> list[float]:
     """How far what a party takes for the victim's upload is from it, round by round."""
     problem = nodes(6, rounds=4)
