@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fedarena.cli.version import ShowVersion
-from fedarena.core.errors import ClusterGone, UserError, WorkerDied
+from fedarena.core.errors import ClusterGone, UserError, WorkerDied, describe, lacks_memory, packages_of
 from fedarena.core.interrupts import heeded_interrupts
 from fedarena.core.streams import open_streams
 from fedarena.core.text.printable import one_line
@@ -102,7 +102,6 @@ def _near(unknown: str, flags: Sequence[str]) -> str:
 def of_a_plugin(error: BaseException) -> str:
     """What went wrong, with the line, if it did so in a plug-in file or in a method of another package; else ""."""
     from fedarena.core import plugin_file, registry
-    from fedarena.core.errors import describe, packages_of
 
     told: list[str] = [*getattr(error, "__notes__", ()), describe(error)]
     if not packages_of(error).isdisjoint(registry.foreign_packages()):
@@ -117,12 +116,23 @@ def beside_others(error: BaseException, args: argparse.Namespace | None) -> str:
     The harness's own lines fail at answers that no check foresees, such as None in place of a number.
     """
     from fedarena.core import registry
-    from fedarena.core.errors import describe
 
     words = {part for value in vars(args or argparse.Namespace()).values() for part in str(value).split("+")}
     known = [entry for methods in registry.registries().values() for word in words for entry in methods.claims(word)]
     others = sorted({f"{entry.name} of {entry.origin}" for entry in known if entry.foreign})
     return f"{describe(error)}, where {' and '.join(others)} took part" if others else ""
+
+
+def unforeseen(error: BaseException, args: argparse.Namespace | None) -> tuple[str, int]:
+    """What went wrong in a way that has no class of its own, and the exit code; "" for a fault of this package."""
+    if told := of_a_plugin(error) or beside_others(error, args):
+        return f"a method failed: {told}", 1
+    if lacks_memory(error):
+        hint = "what was written is complete, a smaller model, smaller batches or fewer --jobs take less"
+        return f"it does not fit in memory: {describe(error)}; {hint}", 1
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}", 2
+    return "", 1
 
 
 def _carried_out(args: argparse.Namespace) -> int:
@@ -181,11 +191,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit:  # after --help and --version
         raise
     except BaseException as error:
-        if told := of_a_plugin(error) or beside_others(error, args):
-            print(f"bench: a method failed: {one_line(told)}", file=sys.stderr)
-            return 1
-        if not isinstance(error, OSError):
+        text, code = unforeseen(error, args)
+        if not text:
             raise
-        text = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
         print(f"bench: {one_line(text)}", file=sys.stderr)
-        return 2
+        return code

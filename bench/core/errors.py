@@ -43,6 +43,21 @@ class UnusableAnswer(ToldByProcess):
     """A method returned something that is no answer: the message has its place, and what is allowed."""
 
 
+LACK_OF_MEMORY = (
+    "allocate memory",  # on a CPU: "can't allocate memory", "Cannot allocate memory"
+    "not enough memory",  # on a CPU of Windows
+    "out of memory",  # on a GPU
+    "Storage size calculation overflowed",  # more bytes than can be counted
+    "Overflow when unpacking long",  # a width beyond 64 bits
+)
+"""Texts of PyTorch's errors for a tensor that is too large; PyTorch has no class for them on a CPU."""
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether an error is that of a tensor that is too large."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in LACK_OF_MEMORY)
+
+
 LIBRARIES = {"fedarena", "torch", "torchvision", "numpy", "scipy", "sklearn", "pandas", "joblib", "ray"}
 """Packages whose lines say less of an error than the line of a method that called them."""
 

@@ -18,21 +18,6 @@ Tensors = dict[str, Tensor]
 """Name → tensor. Stacked over clients, every tensor has a leading client axis."""
 
 
-LACK_OF_MEMORY = (
-    "allocate memory",  # on a CPU: "can't allocate memory", "Cannot allocate memory"
-    "not enough memory",  # on a CPU of Windows
-    "out of memory",  # on a GPU
-    "Storage size calculation overflowed",  # more bytes than can be counted
-    "Overflow when unpacking long",  # a width beyond 64 bits
-)
-"""Texts of PyTorch's errors for a tensor that is too large; PyTorch has no class for them on a CPU."""
-
-
-def lacks_memory(error: Exception) -> bool:
-    """Whether an error is that of a tensor that is too large."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in LACK_OF_MEMORY)
-
-
 def nbytes(tensors: Mapping[str, Tensor]) -> int:
     """Bytes that these tensors take on a wire."""
     return sum(t.numel() * t.element_size() for t in tensors.values())

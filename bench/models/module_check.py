@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from fedarena.core.errors import UserError, describe
+from fedarena.core.errors import UserError, describe, lacks_memory
 from fedarena.core.global_generators import kept_generators
-from fedarena.core.tensors import kind_of, lacks_memory
+from fedarena.core.tensors import kind_of
 from fedarena.models.architecture import NORMS_ALLOWED, UnusableLayer, called
 
 SAMPLES = 2

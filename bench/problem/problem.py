@@ -13,11 +13,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from fedarena.core.errors import UserError
+from fedarena.core.errors import UserError, lacks_memory
 from fedarena.core.global_generators import seeded_generators
 from fedarena.core.options import to_text
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, find_device, lacks_memory, single_precision, to
+from fedarena.core.tensors import Tensors, find_device, single_precision, to
 from fedarena.core.threat import Threat
 from fedarena.datasets.dataset import Dataset, Provenance, load_from
 from fedarena.models.architecture import Architecture, UnusableLayer, made_by, with_layer_names

@@ -21,10 +21,9 @@ from fedarena.contracts.poisoning import Poisoning
 from fedarena.contracts.secure_sum import SecureSum
 from fedarena.core import registry
 from fedarena.core.card import Card, Kind
-from fedarena.core.errors import UserError, describe, type_of
+from fedarena.core.errors import UserError, describe, lacks_memory, type_of
 from fedarena.core.given import Numbers, class_numbers, numbers
 from fedarena.core.options import NoOptions
-from fedarena.core.tensors import lacks_memory
 from fedarena.datasets.dataset import Dataset, Provenance
 from fedarena.models.architecture import Architecture, zeroed
 from fedarena.runs.fingerprint import fingerprint

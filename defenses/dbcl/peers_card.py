@@ -53,8 +53,8 @@ CARD = Card(
         "Of a momentum the adaptive form takes the gradients of earlier rounds out, if the party heard the two rounds "
         "before. Otherwise, and in paper form, it takes a momentum as if it held none. The difference of two "
         "estimated uploads may be the worse estimate, so the upload as it is, `momentum left`, is read as well.",
-        "Corrupted nodes craft their part of a difference h_i − h_j, and so get h_i, of which only a sketch crosses. What "
-        "they send is sketched like any message. Poisoning that reads models has more here than it would have.",
+        "Corrupted nodes craft their part of a difference h_i − h_j, and so get h_i, of which only a sketch crosses. "
+        "What they send is sketched like any message. Poisoning that reads models has more here than it would have.",
         "The seed of an edge crosses in clear (4 bytes), as DBCL's does: the paper's nodes only agree on it.",
     ),
     facts=(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -72,6 +73,22 @@ def test_a_package_s_data_set_that_cannot_be_read_is_one_line(
         code, out, err = bench(*given, capsys=capsys)
     assert (code, out) == (1, "")
     assert err == "bench: a method failed: ImportError: libfoo.so is missing (in load, unloadable.py:5)\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of the process is not told here")
+def test_a_round_that_does_not_fit_in_memory_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The model fits, and what five clients send does not."""
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 2**30, before[1]))
+    try:
+        options = ("--model=mlp", "--clients=5", "--corrupted=2", "--set", "model.widths=6000,6000", *QUICK[:3])
+        given = ("run", "--defense=fedavg", "--attack=sign-flip", *options, f"--out={tmp_path}")
+        code, out, err = bench(*given, capsys=capsys)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("bench: it does not fit in memory: RuntimeError: ")
 
 
 def test_json_is_all_there_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
