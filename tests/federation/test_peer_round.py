@@ -48,6 +48,15 @@ def test_in_a_complete_graph_it_is_a_servers_mean(model: str, schedule: dict[str
         assert_close(row(alone.models, i), server.params)
 
 
+def test_the_hub_of_a_star_mixes_as_a_server_does() -> None:
+    """Its own upload is among those that it averages. The leaves keep most of their own models."""
+    problem = nodes(4, rounds=1)
+    alone = trained(problem, peers(problem, graph="star"))
+    server = federation.run(make_defense(parse_defense("mean"), problem.task), problem, Rng(0).child("federation"))
+    assert_close(row(alone.models, 0), server.params)
+    assert float((flatten(row(alone.models, 1)) - flatten(server.params)).norm()) > 1e-3
+
+
 def test_every_node_steps_at_its_own_model_and_mixes_its_neighbours() -> None:
     problem = nodes(6)
     protocol = peers(problem, graph="ring")
