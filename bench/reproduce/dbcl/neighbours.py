@@ -117,17 +117,27 @@ class Case:
 SKETCHES = tuple(filter(None, RATIOS.values()))
 CASES = (
     *(
-        Case("analytic", degree, ratio, members)
+        Case(attack="analytic", degree=degree, ratio=ratio, members=members)
         for degree in DEGREES
         for ratio in RATIOS.values()
         for members in range(min(degree, MOST) + 1)
     ),
-    *(Case("analytic", 4, ratio, members, hash) for hash in HASHES for ratio in SKETCHES for members in (1, 2, 4)),
-    *(Case("dlg", 4, ratio, members) for ratio in RATIOS.values() for members in (0, 1, 2)),
-    *(Case("dlg", 4, ratio, members, hash) for hash in HASHES for ratio in ("0.5", "0.25") for members in (1, 2)),
-    *(Case("", degree, ratio) for degree in DEGREES for ratio in RATIOS.values()),
-    Case("", 4, "0.5", mixing="unbiased"),
-    *(Case("", 4, ratio, dataset="mnist") for ratio in ("", "0.5", "0.25")),
+    *(
+        Case(attack="analytic", degree=4, ratio=ratio, members=members, hash=hash)
+        for hash in HASHES
+        for ratio in SKETCHES
+        for members in (1, 2, 4)
+    ),
+    *(Case(attack="dlg", degree=4, ratio=ratio, members=members) for ratio in RATIOS.values() for members in (0, 1, 2)),
+    *(
+        Case(attack="dlg", degree=4, ratio=ratio, members=members, hash=hash)
+        for hash in HASHES
+        for ratio in ("0.5", "0.25")
+        for members in (1, 2)
+    ),
+    *(Case(attack="", degree=degree, ratio=ratio) for degree in DEGREES for ratio in RATIOS.values()),
+    Case(attack="", degree=4, ratio="0.5", mixing="unbiased"),
+    *(Case(attack="", degree=4, ratio=ratio, dataset="mnist") for ratio in ("", "0.5", "0.25")),
 )
 PIECES: Mapping[str, Case] = {case.name: case for case in CASES}
 MEASURED = (
@@ -240,9 +250,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     def panel(title: str, column: str, y: str, of_all: Row, of_lines: Mapping[str, Row]) -> Panel:
         usual: Row = {"form": "adaptive", "attack": "analytic", "degree": 4, "hash": ""} | of_all
         lines = [line(name, column, usual | own) for name, own in of_lines.items()]
-        ticks = {float(k): str(k) for k in range(1, min(usual["degree"], MOST) + 1)}
-        shown = [one for one in lines if one.x]
-        return Panel(title=title, lines=shown, x="neighbours that read", y=y, unit=True, ticks=ticks)
+        lines = [one for one in lines if one.x]
+        ticks = {size: str(size) for one in lines for size in one.x}
+        return Panel(title=title, lines=lines, x="neighbours that read", y=y, unit=True, ticks=ticks)
 
     sizes = {name: {"ratio": ratio} for name, ratio in RATIOS.items()}
     hashes = {"balanced": {"hash": ""}, **{name: {"hash": name} for name in HASHES}}
