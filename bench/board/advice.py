@@ -40,7 +40,8 @@ def advice(
         sentences += [runner_up(board, threats, ranked, weights), comparison_with_best(ranked), _without_rank(rows)]
     else:
         sentences = [_no_recommendation(board, threats, rows)]
-    sentences += [_unfinished(board, threats), _unbeaten(board, threats), _nothing_known(board, threats)]
+    cells = [c for c in board.cells if threats.counts(c)]
+    sentences += [_unfinished(cells), _unbeaten(board, cells), _nothing_known(board, threats) if cells else ""]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -74,22 +75,22 @@ def _without_rank(rows: Sequence[RankingRow]) -> str:
     return f"Without a rank, and so not compared: {join_and(shortened(names))}." if names else ""
 
 
-def _unfinished(board: Board, threats: ThreatFilter) -> str:
+def _unfinished(counting: Sequence[BoardCell]) -> str:
     """How many of the planned trials are missing."""
-    statuses = [status for c in board.cells if threats.counts(c) for status in c.statuses.values()]
+    statuses = [status for c in counting for status in c.statuses.values()]
     missing = statuses.count("missing")
     if not missing:
         return ""
     return f"Warning: {missing} of {len(statuses)} trials are missing, and their results may change all of this."
 
 
-def _unbeaten(board: Board, threats: ThreatFilter) -> str:
+def _unbeaten(board: Board, counting: Sequence[BoardCell]) -> str:
     """Attacks that leave even the best defense less than WITHSTOOD, the strongest first."""
     attempts: dict[tuple[str, ...], list[BoardCell]] = {}
-    for c in board.cells:
-        if threats.counts(c) and c.status not in ("failed", "missing") and c.defense != BASELINE:
+    for c in counting:
+        if c.status not in ("failed", "missing") and c.defense != BASELINE:
             attempts.setdefault(c.attempt, []).append(c)
-    defenses = {c.defense for c in board.cells if threats.counts(c) and not c.found_by} - {BASELINE}
+    defenses = {c.defense for c in counting if not c.found_by} - {BASELINE}
     unbeaten = []
     for (problem, attack, party, knowledge), cells in attempts.items():
         left = _left_by_defense(cells)
@@ -118,6 +119,6 @@ def _nothing_known(board: Board, threats: ThreatFilter) -> str:
     """The threats of the filter that no attack poses; all threats where the reader named none."""
     default = threats == threats_on(board, threats.problems)
     unmeasured = unmeasured_threats(board, ThreatFilter(problems=threats.problems) if default else threats)
-    if not unmeasured or not any(threats.counts(c) for c in board.cells):
+    if not unmeasured:
         return ""
     return f"Nothing is known about {join_or(unmeasured)}: no attack that counts poses this threat."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from fedarena.core.short_repr import ShortRepr
 
@@ -202,6 +203,14 @@ class Board(ShortRepr):
     def defenses(self) -> list[str]:
         """The defenses in the order of their first appearance."""
         return list(dict.fromkeys([r.defense for r in self.clean_runs] + [c.defense for c in self.cells]))
+
+    @cached_property
+    def cells_of(self) -> dict[str, list[BoardCell]]:
+        """The cells of each defense, in the board's order: a page ranks all defenses under hundreds of threats."""
+        found: dict[str, list[BoardCell]] = {defense: [] for defense in self.defenses}
+        for cell in self.cells:
+            found[cell.defense].append(cell)
+        return found
 
 
 def overall(statuses: Iterable[str]) -> str:

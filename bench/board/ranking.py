@@ -138,9 +138,12 @@ def rank_defenses(
         weights: None ranks by the lowest score.
     """
     threats = threats or threats_on(board)
-    tried = {c.attempt for c in board.cells if c.form == "paper"}
-    required = required_attempts(board, threats)
-    rows = [_row(board, defense, threats, weights, tried, required) for defense in board.defenses]
+    shared = _Shared(
+        tried=frozenset(c.attempt for c in board.cells if c.form == "paper"),
+        required=frozenset(required_attempts(board, threats)),
+        useful=tuple(name for name in utility_problems(board) if threats.has_problem(name)),
+    )
+    rows = [_row(board, defense, threats, weights, shared) for defense in board.defenses]
     ordered = sorted(rows, key=lambda row: (bool(row.unranked), *order(row, threats.axes)))
     ranked = [row for row in ordered if not row.unranked]
     ranges = rank_ranges([row.deciding.value for row in ranked if row.deciding.value is not None])
@@ -161,7 +164,7 @@ def order(row: RankingRow, axes: Sequence[str]) -> tuple[float, ...]:
 def warnings_of(board: Board, threats: ThreatFilter, defense: str) -> list[tuple[str, str]]:
     """(problem, warning) of a defense's clean runs and of its cells that count under the filter."""
     runs = [r for r in board.clean_runs if r.defense == defense and threats.has_problem(r.problem)]
-    cells = [c for c in board.cells if c.defense == defense and threats.counts(c)]
+    cells = [c for c in board.cells_of.get(defense, ()) if threats.counts(c)]
     warned = [(run.problem, run.warnings) for run in runs] + [(c.problem, c.warnings) for c in cells]
     return [(problem, warning) for problem, warnings in warned for warning in warnings]
 
@@ -200,38 +203,45 @@ def utility_problems(board: Board) -> list[str]:
     return [name for name in names if name in counting] or names
 
 
-def _row(
-    board: Board,
-    defense: str,
-    threats: ThreatFilter,
-    weights: Weights | None,
-    tried: Set[tuple[str, ...]],
-    required: Set[tuple[str, ...]],
-) -> RankingRow:
-    """A defense's row without its rank.
+@dataclass(frozen=True)
+class _Shared:
+    """What is the same for all defenses.
 
-    Args:
+    Attributes:
         tried: attempts in paper form on any defense.
         required: `required_attempts(board, threats)`.
+        useful: the problems of the filter whose accuracy counts as utility.
     """
-    cells = [c for c in board.cells if c.defense == defense and threats.counts(c)]
+
+    tried: frozenset[tuple[str, ...]]
+    required: frozenset[tuple[str, ...]]
+    useful: tuple[str, ...]
+
+
+def _row(board: Board, defense: str, threats: ThreatFilter, weights: Weights | None, shared: _Shared) -> RankingRow:
+    """A defense's row without its rank."""
+    cells = [c for c in board.cells_of[defense] if threats.counts(c)]
     integrity, privacy = ([c for c in cells if c.axis == axis] for axis in ("integrity", "privacy"))
-    scores = {"utility": _utility(board, defense, threats), "integrity": worst(integrity), "privacy": worst(privacy)}
+    scores = {
+        "utility": _utility(board, defense, shared.useful),
+        "integrity": worst(integrity),
+        "privacy": worst(privacy),
+    }
     counting = {name: scores[name] for name in threats.axes}
     axis, lowest = _lowest(counting, [c for c in cells if c.axis in counting])
     weighted = None if weights is None else _weighted(counting, weights)
     return RankingRow(
         defense=defense,
         rank=None,
-        unranked=_why_unranked(board, defense, threats, counting, weighted, required),
+        unranked=_why_unranked(board, defense, threats, counting, weighted, shared),
         lowest=lowest,
         lowest_axis=axis,
         overall=_mean_of([score.by_seed for score in counting.values()]),
         utility=scores["utility"],
         integrity=scores["integrity"],
         privacy=scores["privacy"],
-        paper_integrity=worst(_in_paper_form(integrity, tried)),
-        paper_privacy=worst(_in_paper_form(privacy, tried)),
+        paper_integrity=worst(_in_paper_form(integrity, shared.tried)),
+        paper_privacy=worst(_in_paper_form(privacy, shared.tried)),
         by_party={p: worst([c for c in privacy if c.party == p]) for p in threats.parties},
         bytes=_relative_bytes(board, defense, threats),
         seconds=_relative_seconds(board, defense, threats),
@@ -247,17 +257,17 @@ def _why_unranked(
     threats: ThreatFilter,
     counting: Mapping[str, Score],
     weighted: Score | None,
-    required: Set[tuple[str, ...]],
+    shared: _Shared,
 ) -> str:
     """Why a defense has no rank; empty where it has one."""
     if defense == BASELINE:
         return "it is no defense, and stands for comparison"
     lacking = [name for name, score in counting.items() if score.value is None]
-    reason = unranked(board, threats, defense, lacking, required)
+    reason = unranked(board, threats, defense, lacking, shared.required)
     if not reason and weighted is not None and weighted.value is None:
         return "no seed that has all scores with a weight"
     if not reason and "utility" in counting:
-        return without_gain(board, defense, [name for name in utility_problems(board) if threats.has_problem(name)])
+        return without_gain(board, defense, shared.useful)
     return reason
 
 
@@ -271,9 +281,8 @@ def _in_paper_form(cells: Sequence[BoardCell], tried: Set[tuple[str, ...]]) -> l
     return [c for c in cells if c.form == "paper" or c.attempt in only_adaptive]
 
 
-def _utility(board: Board, defense: str, threats: ThreatFilter) -> Score:
+def _utility(board: Board, defense: str, problems: Sequence[str]) -> Score:
     """Mean over problems, seed by seed, over seeds that every problem has."""
-    problems = [name for name in utility_problems(board) if threats.has_problem(name)]
     return _mean_of(
         [r.utility for r in board.clean_runs if r.defense == defense and r.problem in problems and r.utility]
     )

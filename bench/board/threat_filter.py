@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from fedarena.board.board import Board, BoardCell
 from fedarena.core.errors import UserError
@@ -30,13 +31,18 @@ class ThreatFilter:
 
     def admits(self, cell: BoardCell) -> bool:
         """Whether the filter admits the cell's threat and problem, even if the cell does not count in scores."""
-        if not self.has_problem(cell.problem):
+        if self.problems and cell.problem not in self.problems:
             return False
         if cell.axis != "integrity":
             # A malicious server is no curious party: its cells stand beside theirs, and count in no score.
             return cell.party in self.parties or (cell.party not in EVERYONE and bool(self.parties))
+        return cell.knows in self._known
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """What corrupted clients of an admitted cell may know, computed once for the many cells of a board."""
         # An attacker who knows more can do everything that a less informed one can do.
-        return cell.knows in self.knows or cell.knows in KNOWLEDGE[: max(map(KNOWLEDGE.index, self.knows), default=0)]
+        return frozenset({*self.knows, *KNOWLEDGE[: max(map(KNOWLEDGE.index, self.knows), default=0)]})
 
     def has_problem(self, name: str) -> bool:
         """Whether the filter admits the problem of this name."""

@@ -33,7 +33,7 @@ def unranked(
         lacking: the axes that count and on which it has no score.
         required: `required_attempts(board, threats)`, the same for all defenses.
     """
-    own = [c for c in board.cells if c.defense == defense and threats.admits(c)]
+    own = [c for c in board.cells_of.get(defense, ()) if threats.admits(c)]
     if lacking:
         reasons = _reasons(c for c in own if c.axis in lacking)
         return f"no {' and no '.join(lacking)} score{f': {reasons}' if reasons else ''}"
