@@ -52,7 +52,7 @@ def gradient(loss: Callable[..., Tensor], params: Tensors, *given: Tensor) -> Te
 
     What `loss` refers to besides must need no gradient.
     """
-    if _plain():
+    if untransformed():
         kept = torch.is_grad_enabled() and any(t.requires_grad for t in (*params.values(), *given))
         with torch.enable_grad():
             at = {
@@ -66,7 +66,7 @@ def gradient(loss: Callable[..., Tensor], params: Tensors, *given: Tensor) -> Te
     return transformed
 
 
-def _plain() -> bool:
+def untransformed() -> bool:
     """Whether nothing vectorises or counts what is done now, and autograd may see it."""
     return (
         torch._C._functorch.peek_interpreter_stack() is None

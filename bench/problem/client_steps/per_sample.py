@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.func import vmap
 
-from fedarena.core.gradients import grad
+from fedarena.core.gradients import grad, gradient, untransformed
 from fedarena.core.tensors import Tensors, shaped
 from fedarena.problem.client_steps.chain import chain_of, front_of
 from fedarena.problem.client_steps.layered import layers_of, passes
@@ -62,11 +62,24 @@ def one_client(task: Task, params: Tensors, batch: Batch, momentum: Tensor | Non
     flat = [p.reshape(-1) for p in params.values()]
     if not len(x):
         return torch.cat(flat) * 0
-    gradients = vmap(grad(_one(task)), in_dims=(None, 0, 0))(params, x, y)
+    gradients = _of_each(task, params, x, y)
     phi = (1 - beta) * torch.cat([g.flatten(1) for g in gradients.values()], dim=1)
     if momentum is not None:
         phi = phi + beta * momentum
     return bound.factor(phi.square().sum(1)) @ phi
+
+
+def _of_each(task: Task, params: Tensors, x: Tensor, y: Tensor) -> Tensors:
+    """∇f_j of each sample [n, *shape].
+
+    A single sample of a dense model takes a third of the time without `vmap`. The numbers are the same to the bit,
+    which those of convolutions are not, and those of a second derivative.
+    """
+    alone = len(x) == 1 and untransformed() and chain_of(task.model, len(task.input_shape)) is not None
+    if alone and not (torch.is_grad_enabled() and any(t.requires_grad for t in (*params.values(), x, y))):
+        return {name: g.unsqueeze(0) for name, g in gradient(task.loss, params, x, y).items()}
+    of_each: Tensors = vmap(grad(_one(task)), in_dims=(None, 0, 0))(params, x, y)
+    return of_each
 
 
 def many_clients(

@@ -23,6 +23,7 @@ from fedarena.problem.schedule import Schedule
 from fedarena.problem.task import Batch, Task
 
 LAYERED = [("cnn-two-stage", {}), ("lenet-dlg", {}), ("cnn-two-stage", {"mean": "0.3", "blur": "0.5"})]
+KINDS = [(0.0, Bound(1.0, True)), (0.1, Bound(0.5, False))]
 BOUNDS = [Bound(1.0, True), Bound(0.3, True), Bound(0.5, False), Bound(1e9, False)]
 
 
@@ -166,6 +167,21 @@ def test_each_sample_moves_the_sum_by_at_most_the_bound(normalise):
         assert (whole - less).norm() <= 0.2 * (1 + 1e-9)
         if normalise:
             assert (whole - less).norm() == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("widths", ["", "7", "33,12"])
+@pytest.mark.parametrize("activation", ["relu", "sigmoid", "tanh", "elu"])
+@pytest.mark.parametrize("loss", ["cross-entropy", "mse"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_single_sample_gives_the_bits_that_vmap_gives(widths, activation, loss, dtype, monkeypatch):
+    sizes = [1] * 8
+    task, params, batches, m = clients(sizes, shape=(1, 8, 8), dtype=dtype, widths=widths, activation=activation)
+    task = replace(task, schedule=replace(task.schedule, loss=loss))
+    batches[0] = batches[0].with_targets(5)
+    given = [(task, params, b, own, beta, bound) for b, own in zip(batches, m, strict=True) for beta, bound in KINDS]
+    alone = [one_client(*one) for one in given]
+    monkeypatch.setattr(per_sample, "untransformed", lambda: False)
+    assert all(torch.equal(one_client(*one), sum_) for one, sum_ in zip(given, alone, strict=True))
 
 
 def test_one_client_differentiates_in_its_samples_under_vmap():
