@@ -22,6 +22,8 @@ from typing import Any
 
 from fedarena.core.request_loop import serve
 
+SEVERAL = 3
+"""From so many processes on it pays to import here what the first use of torch.func or torch.optim imports."""
 POLL = 0.002
 """Seconds between two looks at whether a process has ended."""
 
@@ -137,6 +139,7 @@ def fork(module: str) -> Forked:
 
 def _next_child(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """Answer requests; return in a forked process, with its order and its three lines. End with the owner."""
+    forks = 0
     while True:
         head, files, _, _ = socket.recv_fds(control, 8, 3)
         if not head:
@@ -147,6 +150,9 @@ def _next_child(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
         else:
             with suppress(ImportError):  # it may be where only the request says
                 importlib.import_module(order["module"])  # once, for all that are forked later
+            forks += 1
+            if forks == SEVERAL:
+                importlib.import_module("torch._dynamo")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # the threads of a library that do nothing
                 answer = os.fork()
@@ -191,6 +197,4 @@ def main(number: int) -> None:
 
 
 if __name__ == "__main__":
-    import torch._dynamo  # noqa: F401  (once for all that are forked: torch.func.grad and torch.optim import it)
-
     main(int(sys.argv[1]))
