@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from helpers.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("undrawn", "few_trees")
 
@@ -23,12 +25,23 @@ def loud(x, f):
 """
 
 
-COMMANDS = """
+BRIEFLY = """
+from functools import partial
+from helpers.brief import call_briefly
+from fedarena.problem.alone import parties
+from fedarena.runs import executors
+parties.STEPS = parties.MOST_STEPS = 20
+executors._call = partial(call_briefly, 20, executors._call)
+"""
+"""Clients that train alone take a tenth of the steps, in a process and in its workers."""
+
+COMMANDS = f"""
 import sys
 from fedarena.cli import main
+{BRIEFLY}
 words = "run --attack=sign-flip --json --rounds=2 --clients=4 --corrupted=1 --model=mlp".split()
 for jobs in ("1", "2"):
-    assert main([*words, *sys.argv[1:], f"--jobs={jobs}"]) == 0
+    assert main([*words, *sys.argv[1:], "--jobs=" + jobs]) == 0
     for stream in (sys.stdout, sys.stderr):
         print("\\f", file=stream, flush=True)
 """
@@ -39,7 +52,7 @@ def both(folder: Path, words: str, closed: str = "") -> list[tuple[str, str]]:
     """What each wrote to stdout and to stderr."""
     (folder / "commands.py").write_text(COMMANDS)
     line = f"{sys.executable} commands.py {words} {closed}"
-    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True)
+    done = in_bash(folder, line)
     assert done.returncode == 0, done.stderr
     out, err = done.stdout.split("\f"), done.stderr.split("\f")
     assert len(out) == 3
@@ -57,7 +70,7 @@ def test_what_methods_print_is_not_on_stdout(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["list", "show dbcl", "list attack --json"])
 def test_a_reader_that_stops_reading_ends_the_command_quietly(tmp_path: Path, command: str) -> None:
     line = f"{sys.executable} -m fedarena {command} | head -1"
-    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
+    done = in_bash(tmp_path, line)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1
 
@@ -74,20 +87,26 @@ def test_a_closed_stderr_is_no_error(tmp_path: Path, closed: str) -> None:
         assert json.loads(out)["records"]
 
 
-PYTHON = """
+PYTHON = f"""
 import fedarena as fa
+{BRIEFLY}
 fa.run("median", "sign-flip", rounds=2, clients=4, corrupted=1, model="mlp", jobs=2, out="runs")
 """
 
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_error_in_python(tmp_path: Path, closed: str) -> None:
-    line = f"{sys.executable} -c '{PYTHON}' {closed}"
-    assert subprocess.run(["bash", "-c", line], cwd=tmp_path).returncode == 0
+    assert in_bash(tmp_path, f"{sys.executable} -c '{PYTHON}' {closed}").returncode == 0
     assert len([*(tmp_path / "runs/records").iterdir()]) == 4
 
 
 def in_a_shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     """A command whose streams the shell redirects."""
-    command = f"{sys.executable} -m fedarena {line}"
-    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
+    return in_bash(folder, f"{sys.executable} -m fedarena {line}")
+
+
+def in_bash(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """What bash runs, which finds the tests' helpers."""
+    search = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    env = {**os.environ, "PYTHONPATH": search}
+    return subprocess.run(["bash", "-c", line], cwd=folder, env=env, capture_output=True, text=True)
