@@ -32,7 +32,7 @@ ATTACKS = {
     "source": ("source-inference",),
 }
 """Goal → attacks that read uploads."""
-SMALL = {"property-inference": {"rounds": "8", "round_batches": "2"}}
+SMALL = {"property-inference": {"rounds": "8", "round_batches": "2"}, "upload-regression": {"rounds": "12"}}
 
 
 def group(defense: str, method: str, options: Mapping[str, str] | None = None, **schedule: Any) -> GroupSpec:
