@@ -63,10 +63,13 @@ def faster(
     return Row(what, ours, theirs, _ms(spent[ours]), _ms(spent[theirs]), ratio, bar, met)
 
 
-def costlier(what: str, ours: str, theirs: str, spent: Mapping[str, Sequence[float]], at_most: float) -> Row:
-    """How many times more ours costs."""
+def costlier(
+    what: str, ours: str, theirs: str, spent: Mapping[str, Sequence[float]], at_most: float | None = None
+) -> Row:
+    """How many times more ours costs, with a bar or without one."""
     ratio = statistics.median(o / t for o, t in zip(spent[ours], spent[theirs], strict=True))
-    return Row(what, ours, theirs, _ms(spent[ours]), _ms(spent[theirs]), ratio, f"<= {at_most}", ratio <= at_most)
+    bar, met = ("", None) if at_most is None else (f"<= {at_most}", ratio <= at_most)
+    return Row(what, ours, theirs, _ms(spent[ours]), _ms(spent[theirs]), ratio, bar, met)
 
 
 def main(doc: str | None, measure: Callable[[int], list[Row]], repetitions: int = 15) -> None:

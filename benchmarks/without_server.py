@@ -4,9 +4,10 @@ Digits, MLPs of 64 and of 200-200 units and a small CNN; FedSGD with batches of 
 local epoch in batches of 4. Every node has four neighbours. One model is evaluated in the end, and nothing is written
 down.
 
-The last row has no bar. It says what one step at own models costs at the least, for 200-200 units: the loop of the
-server without its mean of the uploads, with every node's own weights in the two products that clients of a server
-share, and with one weighted sum of five models for each node. The step is not added, and no mean model is made.
+The last rows have no bar. In rows `evaluated` the models of all nodes are, once, as at each evaluation of a run. The
+last one says what one step at own models costs with PyTorch's products, for 200-200 units: the loop of the server
+without its mean of the uploads, with every node's own weights in the products that clients of a server share, and with
+one weighted sum of five models for each node. The step is not added, and no mean model is made.
 """
 
 from __future__ import annotations
@@ -45,11 +46,16 @@ def measure(repetitions: int) -> list[Row]:
         candidates = {"without": run(problem, "d-sgd"), "server": run(problem, "fedavg")}
         what = f"{' '.join((model[0], *model[1].values()))}, {'1 epoch' if epochs else 'FedSGD'}, batch {batch}"
         rows.append(costlier(what, "without", "server", alternate(candidates, repetitions), at_most=AT_MOST))
+    for model in (NARROW, WIDE):
+        problem = federation(model, 0, 14)
+        candidates = {"without": run(problem, "d-sgd", evaluated=True), "server": run(problem, "fedavg")}
+        what = f"{' '.join((model[0], *model[1].values()))}, FedSGD, batch 14, evaluated"
+        rows.append(costlier(what, "without", "server", alternate(candidates, repetitions)))
     return [*rows, least(repetitions)]
 
 
 def least(repetitions: int) -> Row:
-    """What no loop over own models saves, with PyTorch's products and sums."""
+    """The server's loop with products at own models and one mixing in place of shared products and the mean."""
     batch = 14
     problem = federation(WIDE, 0, batch)
     defense = make_defense(parse_defense("d-sgd"), problem.task)
@@ -67,16 +73,20 @@ def least(repetitions: int) -> Row:
     spent = {name: median(seconds) * 1e3 for name, seconds in alternate(candidates, repetitions).items()}
     floor = spent["server"] - spent["mean"] - spent["shared"] + spent["own"] + spent["mixed"]
     what = f"mlp 200,200, FedSGD, batch {batch}: own products, one mixing"
-    return Row(what, "at the least", "server", floor, spent["server"], floor / spent["server"], "", None)
+    return Row(what, "own products", "server", floor, spent["server"], floor / spent["server"], "", None)
 
 
 def products(params: Tensors, batch: int) -> list[torch.Tensor]:
-    """z = h Wᵀ and ∂L/∂h = q W of all weights, for a batch of every node. A weight may be one for all, or stacked."""
+    """z = h Wᵀ of all weights and ∂L/∂h = q W of all but the first, for a batch of every node.
+
+    A weight may be one for all, or stacked.
+    """
     made = []
-    for weight in (p for name, p in params.items() if name.endswith("weight")):
+    for layer, weight in enumerate(p for name, p in params.items() if name.endswith("weight")):
         out, into = weight.shape[-2:]
         made.append(torch.ones(NODES, batch, into) @ weight.mT)
-        made.append(torch.ones(NODES, batch, out) @ weight)
+        if layer:
+            made.append(torch.ones(NODES, batch, out) @ weight)
     return made
 
 
@@ -89,10 +99,11 @@ def federation(model: Model, epochs: int, batch: int) -> Problem:
     return build(spec, 0)
 
 
-def run(problem: Problem, name: str) -> Callable[[], object]:
-    """The training, and the evaluation of one model as with a server: that of all nodes is no part of the loop."""
+def run(problem: Problem, name: str, evaluated: bool = False) -> Callable[[], object]:
+    """The training, and the evaluation of one model as with a server, or of the models of all nodes."""
     defense: Defense = make_defense(parse_defense(name), problem.task)
-    defense.in_use = lambda state, corrupted=(): [defense.deployed(state)]  # type: ignore[method-assign]
+    if not evaluated:
+        defense.in_use = lambda state, corrupted=(): [defense.deployed(state)]  # type: ignore[method-assign]
     return lambda: rounds.run(defense, problem, Rng(0).child("federation"))
 
 

@@ -96,7 +96,10 @@ def _graph(kind: str, degree: int, share: float, edges: tuple[str, ...], draw: i
         most = min(degree, nodes - 1)
         if most * nodes % 2:
             raise UserError(f"option 'degree' is {degree}, allowed with {nodes} nodes: an even number")
-        return nx.random_regular_graph(most, nodes, seed)
+        if most <= nodes * 3 / 4:
+            return nx.random_regular_graph(most, nodes, seed)
+        # What a dense graph lacks is a sparse one, which is drawn in no time.
+        return nx.complement(nx.random_regular_graph(nodes - 1 - most, nodes, seed))
 
     fixed: dict[str, Callable[[], nx.Graph[int]]] = {
         "ring": lambda: nx.cycle_graph(nodes) if nodes > 2 else nx.path_graph(nodes),

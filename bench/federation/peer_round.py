@@ -137,7 +137,7 @@ def _transcript(
         for edge in defense.graph.edges
         for i, j in (edge, edge[::-1])
     }
-    victim, *colluders = _coalition(federation, defense)
+    victim, *colluders = coalition(federation.rng, defense)
     return Round(
         index=t,
         participants=work.clients,
@@ -158,12 +158,12 @@ def _transcript(
     )
 
 
-def _coalition(federation: Federation, defense: Peers) -> list[int]:
+def coalition(run: Rng, defense: Peers) -> list[int]:
     """The victim, a neighbour of the curious client, and those of the victim's other neighbours that collude with it.
 
-    They are drawn once a run: over the rounds, all that is heard is heard of one node.
+    They are drawn once a run, from its generator: over the rounds, all that is heard is heard of one node.
     """
-    rng, neighbours = federation.rng.child("victim"), defense.graph.neighbours
+    rng, neighbours = run.child("victim"), defense.graph.neighbours
     victim = neighbours[CURIOUS][int(torch.randint(len(neighbours[CURIOUS]), (), generator=rng.torch()))]
     others = [i for i in neighbours[victim] if i != CURIOUS]
     order = torch.randperm(len(others), generator=rng.child("colluders").torch())

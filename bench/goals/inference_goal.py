@@ -72,11 +72,15 @@ class InferenceGoal(Goal):
 
     # -- what an attack with this goal has to do ------------------------------------------------------
 
-    def refuse(self, problem: Problem, attack: Inference) -> None:
+    def refuse(self, problem: Problem, protocol: Defense, attack: Inference) -> None:
         """Refuse a problem that the attack cannot be run on at all, before anything is trained. Raises UserError."""
 
-    def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw | None:
-        """What clients work on, where the experiment determines it; None: they draw as usual."""
+    def draws(self, problem: Problem, protocol: Defense, attack: Inference, watch: Watch, root: Rng) -> Draw | None:
+        """What clients work on, where the experiment determines it; None: they draw as usual.
+
+        Args:
+            root: of the trial, whose child "federation" is the run's.
+        """
         return None
 
     @abstractmethod
@@ -134,7 +138,7 @@ class InferenceGoal(Goal):
     def require_runnable(self, spec: ProblemSpec, problem: Problem, protocol: Defense, attack: MethodSpec) -> None:
         method = compose.make_inference(attack)
         method.watched(spec.schedule)
-        self.refuse(problem, method)
+        self.refuse(problem, protocol, method)
         method.fit(problem.task)
 
     def groups(self, spec: GroupSpec, threats: tuple[Threat, ...]) -> list[GroupSpec]:

@@ -124,7 +124,7 @@ class Inversion(InferenceGoal):
     parties: ClassVar[tuple[Party, ...]] = EVERYONE
     undefended_form: ClassVar[Form] = "paper"
 
-    def refuse(self, problem: Problem, attack: Inference) -> None:
+    def refuse(self, problem: Problem, protocol: Defense, attack: Inference) -> None:
         shape = problem.task.input_shape
         if len(shape) != 3 or min(shape[1:]) < images.WINDOW:
             raise UserError(

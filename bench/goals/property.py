@@ -1,10 +1,10 @@
 """Property inference: do the samples behind an observation have a property that is unrelated to their class?
 
-The experiment is that of Melis et al. (2019, Section 6.2). The victim is the first client beside the malicious one. In
-the rounds attacked it works on samples that all have the property, or on samples that all lack it; all other clients
-work on samples that lack it. The number of rounds with the property is fixed, and the rounds are drawn at random.
-Samples for which the property is not known are in none of these batches. In all other rounds every
-client draws as usual.
+The experiment is that of Melis et al. (2019, Section 6.2). The victim is the first client beside the malicious one;
+without a server it is the neighbour that is read. In the rounds attacked it works on samples that all have the
+property, or on samples that all lack it; all other clients work on samples that lack it. The number of rounds with the
+property is fixed, and the rounds are drawn at random. Samples for which the property is not known are in none of these
+batches. In all other rounds every client draws as usual.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from torch import Tensor
 
 from fedarena.contracts.inference import Inference, PropertyScores, Scores, Watch
 from fedarena.contracts.observation import Reading, Simulator
+from fedarena.contracts.peers import Peers
 from fedarena.contracts.view import Population
 from fedarena.core.errors import UserError
 from fedarena.core.rng import Rng
 from fedarena.core.tensors import Tensors, same_names
 from fedarena.core.threat import NotApplicable, Threat
+from fedarena.federation.peer_round import coalition
 from fedarena.federation.population import drawn
 from fedarena.goals.challenge import Challenge, NoChallenge, PartyTranscript
 from fedarena.goals.inference_goal import Draw
@@ -91,22 +93,19 @@ class PropertyOfBatch(Ranking):
 
     forms_differ = True
 
-    def refuse(self, problem: Problem, attack: Inference) -> None:
+    def refuse(self, problem: Problem, protocol: Defense, attack: Inference) -> None:
         property_of(problem, attack)
-        victim = victim_of(problem)
         for client in range(len(problem.shards)):
-            having, lacking = pools(problem, attack, client)
-            for what, pool in (("with", having), ("without", lacking)):
-                if not len(pool) and (what == "without" or client == victim):
-                    raise UserError(
-                        f"option 'property' is {property_of(problem, attack)}, but client {client} holds no sample "
-                        f"{what} it: choose another attribute or partition"
-                    )
+            require_pool("without", problem, attack, client)
+        if not isinstance(protocol, Peers):  # without a server each seed draws its victim
+            require_pool("with", problem, attack, victim_of(problem, protocol, Rng(0)))
 
-    def draws(self, problem: Problem, attack: Inference, watch: Watch, rng: Rng) -> Draw:
-        self.refuse(problem, attack)
+    def draws(self, problem: Problem, protocol: Defense, attack: Inference, watch: Watch, root: Rng) -> Draw:
+        victim, rng = victim_of(problem, protocol, root), root.child("draws")
+        self.refuse(problem, protocol, attack)
+        require_pool("with", problem, attack, victim)
         have = rounds_with(watch.victims, attack.options.every, rng)
-        victim, held = victim_of(problem), [pools(problem, attack, c) for c in range(len(problem.shards))]
+        held = [pools(problem, attack, c) for c in range(len(problem.shards))]
         attacked = frozenset(watch.victims)
 
         def draw(t: int, client: int) -> Batch | None:
@@ -121,8 +120,11 @@ class PropertyOfBatch(Ranking):
     def challenges(
         self, finished: FinishedRun, transcript: PartyTranscript, attack: Inference
     ) -> Sequence[Challenge | NoChallenge] | NotApplicable:
-        # The experiment gives the property to one client's batches.
-        seen = {t: replace(s, victim=None) for t, s in transcript.seen.items()}
+        # The experiment gives the property to one client's batches; without a server it is the victim that was drawn.
+        root = Rng(finished.spec.root)
+        victim = victim_of(finished.problem, finished.defense, root)
+        alone = isinstance(finished.defense, Peers)
+        seen = transcript.seen if alone else {t: replace(s, victim=None) for t, s in transcript.seen.items()}
         readings = finished.readings(transcript.threat, seen, transcript.victims)
         if isinstance(readings, NotApplicable):
             return readings
@@ -131,10 +133,10 @@ class PropertyOfBatch(Ranking):
             return population
         # The same draws as `draws` made before the training.
         watch = attack.watched(finished.problem.task.schedule)
-        have = rounds_with(watch.victims, attack.options.every, Rng(finished.spec.root).child("draws"))
+        have = rounds_with(watch.victims, attack.options.every, root.child("draws"))
         challenges: list[Challenge | NoChallenge] = []
         for reading in (part for whole in readings for part in with_clear_part(whole)):
-            observations = tuple(o for o in reading.observations if victim_of(finished.problem) in o.clients)
+            observations = tuple(o for o in reading.observations if victim in o.clients)
             truth = torch.tensor([o.round in have for o in observations])
             if not bool(truth.any()) or bool(truth.all()):
                 why = "the victim was not seen both in rounds in which it had the property and in others"
@@ -171,9 +173,21 @@ def property_of(problem: Problem, attack: Inference) -> str:
     return name or known[0]
 
 
-def victim_of(problem: Problem) -> int:
-    """The first client beside client 0, where there is one."""
+def victim_of(problem: Problem, protocol: Defense, root: Rng) -> int:
+    """The first client beside client 0, where there is one; without a server the neighbour that is read."""
+    if isinstance(protocol, Peers):
+        return coalition(root.child("federation"), protocol)[0]
     return min(1, len(problem.shards) - 1)
+
+
+def require_pool(what: str, problem: Problem, attack: Inference, client: int) -> None:
+    """Raise UserError where a client has no sample `with` the property, or none `without` it."""
+    having, lacking = pools(problem, attack, client)
+    if not len(having if what == "with" else lacking):
+        raise UserError(
+            f"option 'property' is {property_of(problem, attack)}, but client {client} holds no sample {what} it: "
+            "choose another attribute or partition"
+        )
 
 
 def pools(problem: Problem, attack: Inference, client: int) -> tuple[Tensor, Tensor]:

@@ -136,7 +136,7 @@ def _train(
     """The run that all groups read. If the first goal determines what clients work on, this holds for all of them."""
     draw, first = None, readers[0]
     if first is not None:
-        draw = first.goal.draws(problem, first.attack, first.watch, Rng(spec.root).child("draws"))
+        draw = first.goal.draws(problem, defense, first.attack, first.watch, Rng(spec.root))
     return federation.run(
         defense,
         problem,

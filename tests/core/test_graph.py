@@ -35,6 +35,14 @@ def test_graphs_drawn_at_random_are_connected_and_follow_from_their_number() -> 
     assert {len(some) for some in make_graph(GraphOptions(), 3).neighbours} == {2}
 
 
+def test_dense_regular_graphs_are_drawn_at_once() -> None:
+    """The draw of what is there takes minutes; that of what is lacking does not."""
+    first, again, other = (make_graph(GraphOptions(degree=90, draw=k), 100) for k in (0, 0, 1))
+    assert {len(some) for some in first.neighbours} == {90}
+    assert first == again != other
+    assert edges(5, degree=4) == edges(5, graph="complete")
+
+
 def test_weights_of_metropolis_by_hand() -> None:
     path = Graph(3, ((0, 1), (1, 2)))
     assert path.mixing[0] == pytest.approx({0: 2 / 3, 1: 1 / 3})

@@ -196,7 +196,9 @@ def test_rows_of_a_table_are_refused_before_anything_is_trained() -> None:
     table_of = build(problem_spec("breast-cancer", rounds=1), 0)
     attack = ModelInversion(registry.find("attack", "model-inversion").parse({}))
     with pytest.raises(UserError, match=r"'dataset' is breast-cancer, whose inputs have shape \(30,\), allowed"):
-        goals.find("inversion").refuse(table_of, attack)
+        goals.find("inversion").refuse(
+            table_of, compose.make_defense(compose.parse_defense("fedavg"), table_of.task), attack
+        )
 
 
 # -- in words ------------------------------------------------------------------------------------------

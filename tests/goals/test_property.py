@@ -10,6 +10,7 @@ import torch
 from scipy.stats import norm
 from torch import Tensor
 
+from fedarena.contracts.defense import Defense
 from fedarena.contracts.inference import Inference, PropertyScores
 from fedarena.core import registry
 from fedarena.core.errors import UserError
@@ -70,6 +71,10 @@ def problem(clients: int = 2, **changes: Any) -> Problem:
     return build(spec(clients, **changes), 0)
 
 
+def fedavg(held: Problem) -> Defense:
+    return compose.make_defense(compose.parse_defense("fedavg"), held.task)
+
+
 def records(
     defense: str = "fedavg", parties: tuple[Party, ...] = PARTIES, forms: tuple[Form, ...] = FORMS, seed: int = 0,
     clients: int = 2, options: dict[str, str] | None = None, **changes: Any,
@@ -101,7 +106,7 @@ def known_of(held: Problem, x: Tensor) -> Tensor:
 def test_only_the_victim_has_the_property_and_in_drawn_rounds_alone() -> None:
     held, method = problem(3), made()
     watch = method.watch(held.task.schedule)
-    draw = PropertyOfBatch().draws(held, method, watch, Rng(0).child("draws"))
+    draw = PropertyOfBatch().draws(held, fedavg(held), method, watch, Rng(0))
     have = rounds_with(watch.victims, 5.0, Rng(0).child("draws"))
     assert len(watch.victims) == 10
     assert len(have) == 2
@@ -121,7 +126,7 @@ def test_all_local_epochs_have_the_property_each_in_a_new_order() -> None:
     watch = method.watch(held.task.schedule)
     rng = Rng(0).child("draws")
     t = next(iter(rounds_with(watch.victims, 5.0, rng)))
-    batch = PropertyOfBatch().draws(held, method, watch, rng)(t, 1)
+    batch = PropertyOfBatch().draws(held, fedavg(held), method, watch, Rng(0))(t, 1)
     assert batch is not None
     assert batch.x.shape[:2] == (4, 32)
     assert known_of(held, batch.images()[0]).eq(1).all()
@@ -143,7 +148,7 @@ def test_samples_without_the_attribute_are_in_no_batch() -> None:
     method = made()
     watch, rng = method.watch(held.task.schedule), Rng(0).child("draws")
     t = next(iter(rounds_with(watch.victims, 5.0, rng)))
-    batch = PropertyOfBatch().draws(held, method, watch, rng)(t, 1)
+    batch = PropertyOfBatch().draws(held, fedavg(held), method, watch, Rng(0))(t, 1)
     assert batch is not None
     assert len(batch.images()[1]) == 16
     assert len(batch.images()[0].flatten(1).unique(dim=0)) <= 5
@@ -162,7 +167,8 @@ def test_which_rounds_have_it_is_drawn_and_their_number_is_not() -> None:
 
 
 def test_alone_a_client_is_its_own_victim() -> None:
-    assert [victim_of(problem(clients)) for clients in (1, 2, 3)] == [0, 1, 1]
+    alone = [problem(clients) for clients in (1, 2, 3)]
+    assert [victim_of(held, fedavg(held), Rng(0)) for held in alone] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("defense", ["fedavg", "baffle"])
@@ -173,15 +179,26 @@ def test_a_client_alone_is_told_that_there_is_no_other(defense: str) -> None:
     }
 
 
+@pytest.mark.parametrize("party", ["client", "eavesdropper"])
+def test_without_a_server_the_neighbour_that_is_read_has_the_property(party: Party) -> None:
+    """Whatever the graph: node 0 need not hear node 1."""
+    method = compose.parse_defense("d-sgd", {"graph": "edges", "edges": "0-2,1-2,1-3"})
+    group = GroupSpec(spec(4), defense=method, attack=attack(), threats=threats((party,), FORMS), seed=0)
+    for cell in trial.prepare(group):
+        assert isinstance(cell, OpenRecord), cell.record["reason"]
+        assert {o.clients for o in cell.challenge.view.observations} == {(2,)}
+        assert int(cell.challenge.answers.sum()) == 2
+
+
 # -- what is refused ------------------------------------------------------------------------------------
 
 
 def test_missing_attributes_are_refused() -> None:
     held = problem()
     with pytest.raises(UserError, match="'dataset' is digits, whose samples have no attributes"):
-        PropertyOfBatch().refuse(replace(held, attributes={}), made())
+        PropertyOfBatch().refuse(replace(held, attributes={}), fedavg(held), made())
     with pytest.raises(UserError, match="option 'property' is 'bald', allowed with digits: bold"):
-        PropertyOfBatch().refuse(held, made(property="bald"))
+        PropertyOfBatch().refuse(held, fedavg(held), made(property="bald"))
     assert property_of(held, made()) == property_of(held, made(property="bold")) == "bold"
 
 
@@ -191,7 +208,7 @@ def test_a_shard_without_such_samples_is_refused(client: int, value: int, said: 
     train, test = (t.clone() for t in held.attributes["bold"])
     train[held.shards[client]] = 1 - value
     with pytest.raises(UserError, match=f"client {client} holds no {said}"):
-        PropertyOfBatch().refuse(replace(held, attributes={"bold": (train, test)}), made())
+        PropertyOfBatch().refuse(replace(held, attributes={"bold": (train, test)}), fedavg(held), made())
 
 
 def test_an_attacker_without_samples_of_its_own_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +256,7 @@ def test_the_answers_are_what_the_victim_worked_on() -> None:
     held = build(group.problem, 0)
     method = made()
     watch = method.watch(held.task.schedule)
-    draw = PropertyOfBatch().draws(held, method, watch, Rng(0).child("draws"))
+    draw = PropertyOfBatch().draws(held, fedavg(held), method, watch, Rng(0))
     for o, has in zip(seen, truth.tolist(), strict=True):
         batch = draw(o.round, 1)
         assert batch is not None

@@ -56,7 +56,7 @@ class Options:
 
 CARD = Card(
     name="property-inference",
-    version=3,
+    version=4,
     aliases=("melis",),
     kind="attack",
     goal="property",
