@@ -31,7 +31,7 @@ class ThreatFilter:
 
     def admits(self, cell: BoardCell) -> bool:
         """Whether the filter admits the cell's threat and problem, even if the cell does not count in scores."""
-        if self.problems and cell.problem not in self.problems:
+        if not self.has_problem(cell.problem):
             return False
         if cell.axis != "integrity":
             # A malicious server is no curious party: its cells stand beside theirs, and count in no score.

@@ -98,7 +98,7 @@ class PropertyOfBatch(Ranking):
         for client in range(len(problem.shards)):
             require_pool("without", problem, attack, client)
         if not isinstance(protocol, Peers):  # without a server each seed draws its victim
-            require_pool("with", problem, attack, victim_of(problem, protocol, Rng(0)))
+            require_pool("with", problem, attack, beside(problem))
 
     def draws(self, problem: Problem, protocol: Defense, attack: Inference, watch: Watch, root: Rng) -> Draw:
         victim, rng = victim_of(problem, protocol, root), root.child("draws")
@@ -174,9 +174,14 @@ def property_of(problem: Problem, attack: Inference) -> str:
 
 
 def victim_of(problem: Problem, protocol: Defense, root: Rng) -> int:
-    """The first client beside client 0, where there is one; without a server the neighbour that is read."""
+    """`beside`; without a server the neighbour that is read."""
     if isinstance(protocol, Peers):
         return coalition(root.child("federation"), protocol)[0]
+    return beside(problem)
+
+
+def beside(problem: Problem) -> int:
+    """The first client beside client 0, where there is one."""
     return min(1, len(problem.shards) - 1)
 
 

@@ -36,7 +36,7 @@ def test_graphs_drawn_at_random_are_connected_and_follow_from_their_number() -> 
 
 
 def test_dense_regular_graphs_are_drawn_at_once() -> None:
-    """The draw of what is there takes minutes; that of what is lacking does not."""
+    """By what they lack: the draw of what is there does not end in half a minute."""
     first, again, other = (make_graph(GraphOptions(degree=90, draw=k), 100) for k in (0, 0, 1))
     assert {len(some) for some in first.neighbours} == {90}
     assert first == again != other

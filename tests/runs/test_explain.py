@@ -22,17 +22,21 @@ N = 4 * (64 * 12 + 12 + 12 * 10 + 10)
 """Bytes of W."""
 
 
-def told(name: str, clients: int = 6, **options: str) -> dict[str, Any]:
-    model = registry.find("model", "mlp").parse({"widths": "12"})
-    spec = ProblemSpec(
+def digits(clients: int = 6, rounds: int = 9, corrupted: int = 0) -> ProblemSpec:
+    return ProblemSpec(
         "digits",
         model="mlp",
         partition="iid",
         clients=clients,
-        model_options=model,
-        schedule=Schedule(rounds=9, batch_size=4),
+        model_options=registry.find("model", "mlp").parse({"widths": "12"}),
+        schedule=Schedule(rounds=rounds, batch_size=4),
+        corrupted=corrupted,
+        assumed_corrupted=corrupted or None,
     )
-    return explain(spec, compose.parse_defense(name, options), compose.parse_attack("dlg", {}), None)
+
+
+def told(name: str, clients: int = 6, **options: str) -> dict[str, Any]:
+    return explain(digits(clients), compose.parse_defense(name, options), compose.parse_attack("dlg", {}), None)
 
 
 def rows(found: dict[str, Any], wire: str) -> dict[str, int]:
@@ -51,16 +55,7 @@ def test_scalars_that_come_down_later_are_shown() -> None:
 def test_rows_add_up_to_the_mean_over_the_sampled_clients(name: str, dropout: str) -> None:
     """As a run counts it: those who dropped out have been sent to, and send less."""
     found = told(name, dropout=dropout, threshold="0.5")
-    model = registry.find("model", "mlp").parse({"widths": "12"})
-    spec = ProblemSpec(
-        "digits",
-        model="mlp",
-        partition="iid",
-        clients=6,
-        model_options=model,
-        schedule=Schedule(rounds=ROUNDS, batch_size=4),
-    )
-    given = build(spec, 0)
+    given = build(digits(rounds=ROUNDS), 0)
     made = compose.make_defense(compose.parse_defense(name, {"dropout": dropout, "threshold": "0.5"}), given.task)
     run = federation.run(made, given, Rng(0).child("federation"))
     for wire, mean in (("up", run.bytes_up), ("down", run.bytes_down)):
@@ -81,35 +76,16 @@ def test_the_mean_lacks_the_part_that_a_client_does_not_send() -> None:
 
 @pytest.mark.parametrize(("attack", "given"), [("bank", "the broadcast"), ("mimic", "honest uploads of the round")])
 def test_explain_gives_a_late_attack_what_the_whole_run_gives(attack: str, given: str) -> None:
-    model = registry.find("model", "mlp").parse({"widths": "12"})
-    schedule = Schedule(rounds=60, batch_size=4)
-    spec = ProblemSpec(
-        "digits",
-        model="mlp",
-        partition="iid",
-        clients=6,
-        model_options=model,
-        schedule=schedule,
-        corrupted=2,
-        assumed_corrupted=2,
+    found = explain(
+        digits(rounds=60, corrupted=2), compose.parse_defense("fltrust"), compose.parse_attack(attack, {}), None
     )
-    found = explain(spec, compose.parse_defense("fltrust"), compose.parse_attack(attack, {}), None)
     assert all(given in party["given"] for party in found["parties"])
 
 
 def test_without_a_server_corrupted_nodes_are_given_what_neighbours_send() -> None:
-    model = registry.find("model", "mlp").parse({"widths": "12"})
-    spec = ProblemSpec(
-        "digits",
-        model="mlp",
-        partition="iid",
-        clients=6,
-        model_options=model,
-        schedule=Schedule(rounds=60, batch_size=4),
-        corrupted=2,
-        assumed_corrupted=2,
+    found = explain(
+        digits(rounds=60, corrupted=2), compose.parse_defense("d-sgd"), compose.parse_attack("dissensus", {}), None
     )
-    found = explain(spec, compose.parse_defense("d-sgd"), compose.parse_attack("dissensus", {}), None)
     given = [party["given"] for party in found["parties"]]
     assert all("the models of the honest neighbours" in one for one in given)
     assert ["honest neighbours of these send" in one for one in given] == [True, False]
