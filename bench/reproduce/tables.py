@@ -24,6 +24,7 @@ TABLES = {
     "dbcl/gradient-sketches": "fedarena.reproduce.dbcl.gradient_sketches",
     "dbcl/neighbours": "fedarena.reproduce.dbcl.neighbours",
     "dbcl/property": "fedarena.reproduce.dbcl.property",
+    "dbcl/smoother-limits": "fedarena.reproduce.dbcl.smoother_limits",
     "dbcl/table1": "fedarena.reproduce.dbcl.table1",
     "dbcl/table1-rest": "fedarena.reproduce.dbcl.table1_rest",
     "external/bucketing": "fedarena.reproduce.external.bucketing",

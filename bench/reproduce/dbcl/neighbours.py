@@ -128,7 +128,12 @@ CASES = (
         for ratio in SKETCHES
         for members in (1, 2, 4)
     ),
-    *(Case(attack="dlg", degree=4, ratio=ratio, members=members) for ratio in RATIOS.values() for members in (0, 1, 2)),
+    *(
+        Case(attack="dlg", degree=degree, ratio=ratio, members=members)
+        for degree in DEGREES
+        for ratio in RATIOS.values()
+        for members in range(min(degree, MOST) + 1)
+    ),
     *(
         Case(attack="dlg", degree=4, ratio=ratio, members=members, hash=hash)
         for hash in HASHES
@@ -165,7 +170,11 @@ def _read(case: Case, machine: Machine, seed: int, progress: Progress, total: in
         "attack": {**usual["attack"], "window": count},
     }
     threats = tuple(Threat(case.party, form) for form in FORMS)
-    records = pairing(case.attack, case.defense, threats, settings, machine, seed, progress)
+    return by_form(pairing(case.attack, case.defense, threats, settings, machine, seed, progress))
+
+
+def by_form(records: Sequence[Record]) -> dict[Form, Row]:
+    """What readers learn, by form; {} where nothing could be read."""
     return {form: _most([r for r in records if r["form"] == form and r["status"] == "ok"]) for form in FORMS}
 
 
@@ -225,10 +234,11 @@ def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
         settings.setdefault(heading, []).append(row)
     lines = []
     for heading, own in settings.items():
-        m = {name: mean([row[name] for row in own]) for name in MEASURED if all(row[name] is not None for row in own)}
+        of_all = [name for name in MEASURED if all(row.get(name) is not None for row in own)]
+        m = {name: mean([row[name] for row in own]) for name in of_all}
         if "identified" in m:
             m["identified"] = replace(m["identified"], half=None, ends=interval(m, "identified"))
-        cells = {name: text(m[name]) if name in m else None for name, text in TEXTS.items()}
+        cells = {name: text(m[name]) if name in m else None for name, text in TEXTS.items() if name in own[0]}
         lines.append({**dict(heading), "seeds": len(own), **cells})
     return lines, [
         "Means over seeds. 95 % intervals are over seeds; of images identified, over images where that is wider."
