@@ -16,7 +16,8 @@ weights. What such a j sends to the coalition shows its model, as a smoother of 
 nothing there, the mean of all models that the coalition has or follows stands in for it. An eavesdropper follows the
 other end of its edge, with κ = 0, and then the victim. The first h begins at the public model.
 
-The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show most
+Of an aggregation rule's mixing the same is assumed, though it mixes otherwise: what it leaves out or bounds is taken
+to be part of the step. The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show most
 of h_t itself, and m_t alone is a guess.
 """
 

@@ -52,8 +52,4 @@ class DBCLPeers(PeerSGD):
     ) -> Sequence[Trace] | NotApplicable:
         if threat.form == "paper":
             return unsketched_traces(self.wire.wire, seen, rounds)
-        if self.rule is not None:
-            return NotApplicable(
-                "the smoother knows mixing by the mean alone: that is its limit, and no strength of the rule"
-            )
         return smoothed_traces(self.wire, self.graph, self.task, seen, rounds)

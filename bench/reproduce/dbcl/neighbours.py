@@ -246,8 +246,8 @@ def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """Over the number of neighbours that read: the cosine and the images identified for each degree, and the latter by
-    DLG and with other hashes."""
+    """Over the number of neighbours that read: the cosine and the images identified, for each degree and attack, and
+    with other hashes."""
 
     def line(title: str, column: str, wanted: Row) -> Line:
         by_size: dict[int, list[float]] = {}
@@ -269,13 +269,15 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     found = "images identified"
     grid = [
         [panel(f"degree {n}", "cosine", "cosine of the gradient", {"degree": n}, sizes) for n in DEGREES],
-        [panel(f"degree {n}", "identified", found, {"degree": n}, sizes) for n in DEGREES],
+        [panel(f"degree {n}, first layer", "identified", found, {"degree": n}, sizes) for n in DEGREES],
         [
-            panel("degree 4, matching gradients", "identified", found, {"attack": "dlg"}, sizes),
-            *(
-                panel(f"degree 4, hashes at {name}", "identified", found, sizes[name], hashes)
-                for name in ("s = d/2", "s = d/4")
-            ),
+            panel(f"degree {n}, matching gradients", "identified", found, {"degree": n, "attack": "dlg"}, sizes)
+            for n in DEGREES
+        ],
+        [
+            panel(f"degree 4, hashes at {name}", "identified", found, sizes[name], hashes)
+            for name, ratio in RATIOS.items()
+            if ratio
         ],
     ]
     save_png(panels(grid, "What neighbours learn of a node without a server, in adaptive form"), path)

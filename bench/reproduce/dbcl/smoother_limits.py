@@ -17,8 +17,9 @@ from pathlib import Path
 from statistics import fmean
 
 from fedarena.core.text.figures import Line, Panel, panels, save_png
-from fedarena.core.threat import FORMS, Threat
+from fedarena.core.threat import FORMS, Form, Threat
 from fedarena.federation import compose
+from fedarena.records.schema import Record
 from fedarena.reproduce.dbcl.neighbours import ATTACKS, NODES, ROUNDS, by_form, compact
 from fedarena.reproduce.inference.common import Settings, pairing
 from fedarena.reproduce.machine import Machine
@@ -83,7 +84,9 @@ CHANGES = (
     *_read_from("rounds read, from the 100th on", {str(n): (100, n + 1) for n in (3, 10)}),
     *_training("rate", "lr", ("0.01", "0.5")),
     *_training("batch", "batch_size", ("4", "16"), images=False),
-    *_training("local epoch in batches of 16", "local_epochs", ("1",), images=False, batch_size="16"),
+    *_training(
+        "local steps of batches of 16", "local_samples", ("32", "64"), images=False, batch_size="16", local_epochs="1"
+    ),
     *_training("momentum", "momentum", ("0.9",), images=False, client_optimizer="momentum"),
     *(
         Change("shards", value=partition, settings={"problem": {"partition": partition}, "partition": options})
@@ -112,24 +115,28 @@ def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list
     """A row for each form."""
     began, change = time.process_time(), case.change
     given = {"ratio": RATIO, "degree": DEGREE, **({"colluders": "1"} if case.members > 1 else {}), **change.defense}
+    attack = "analytic" if change.images else "last-layer-label"  # reading the images of a batch takes minutes
     usual = {
         "problem": {"model": "mlp", "clients": str(NODES)},
         "training": {"rounds": str(ROUNDS), "batch_size": "1", "lr": "0.1", "lr_schedule": "constant"},
         "model": ATTACKS["analytic"]["model"],
-        "attack": {**ATTACKS["analytic"]["attack"], "window": str(ROUNDS)},
+        "attack": {"victims": "30", "window": str(ROUNDS)} if change.images else {"rounds": "30"},
     }
     settings = {name: {**usual.get(name, {}), **change.settings.get(name, {})} for name in {*usual, *change.settings}}
     threats = [Threat("client", form) for form in FORMS]
-    defense = compose.parse_defense("dbcl-peers", given)
-    found = by_form(pairing("analytic", defense, threats, settings, machine, seed, progress))
-    heading: Row = {"what": change.what, "value": change.value, "members": case.members}
+    records = pairing(attack, compose.parse_defense("dbcl-peers", given), threats, settings, machine, seed, progress)
+    found = by_form(records) if change.images else _cosines(records)
     spent = (time.process_time() - began) / len(found)
-    columns = MEASURED if change.images else ("cosine", "cpu_seconds")
-    return [
-        {**heading, "form": form}
-        | {name: {**row, "cpu_seconds": spent}.get(name) if name in columns else None for name in MEASURED}
-        for form, row in found.items()
-    ]
+    heading: Row = {"what": change.what, "value": change.value, "members": case.members}
+    empty = dict.fromkeys(MEASURED)
+    return [{**heading, "form": form, **empty, **row, "cpu_seconds": spent} for form, row in found.items()]
+
+
+def _cosines(records: Sequence[Record]) -> dict[Form, Row]:
+    """By form, the cosine of the reading that has the larger one."""
+    ok = [record for record in records if record["status"] == "ok"]
+    cosines = {form: [record["metrics"]["cosine"] for record in ok if record["form"] == form] for form in FORMS}
+    return {form: {"cosine": max(own)} if own else {} for form, own in cosines.items()}
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

@@ -76,10 +76,10 @@ def test_the_smoother_is_gaussian_conditioning() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
 
 
-def cosines(form: str, party: str = "client", **options: object) -> dict[str, float]:
+def cosines(form: str, party: str = "client", rule: str = "", **options: object) -> dict[str, float]:
     """By reading, the mean cosine of the estimate of hidden layers with the victim's upload, after the first round."""
     problem = nodes(7, rounds=6, batch_size=4)
-    protocol = peers(problem, "dbcl-peers", **options)
+    protocol = peers(problem, "dbcl-peers" + rule, **options)
     run = trained(problem, protocol)
     threat, seen = views(run, party, form)  # type: ignore[arg-type]
     readings = protocol.readings(threat, seen, range(1, 6))
@@ -161,13 +161,11 @@ def test_an_eavesdropper_follows_the_other_end_of_its_edge(monkeypatch: pytest.M
     assert sum(wise) > sum(alone)
 
 
-def test_with_a_rule_the_smoother_says_that_it_does_not_apply() -> None:
-    problem = nodes(6, rounds=2)
-    protocol = peers(problem, "dbcl-peers+median")
-    threat, seen = views(trained(problem, protocol))
-    refused = protocol.readings(threat, seen, [0, 1])
-    assert isinstance(refused, NotApplicable)
-    assert "mean alone" in refused.reason
+@pytest.mark.parametrize("rule", ["+median", "+nnm+trimmed-mean", "+krum"])
+def test_a_rule_hides_nothing_from_the_smoother(rule: str) -> None:
+    """It takes the rule's mixing for the mean, and reads about as much."""
+    assert cosines("adaptive", rule=rule)["smoother"] > cosines("adaptive")["smoother"] - 0.15
+    assert cosines("adaptive", rule=rule, colluders=1)["smoother"] > cosines("adaptive", rule=rule)["smoother"]
 
 
 def test_a_coalition_takes_the_earlier_momentum_out() -> None:
