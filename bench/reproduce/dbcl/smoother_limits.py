@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -40,7 +40,8 @@ class Change:
 
     Attributes:
         what, value: the quantity and its value, in words.
-        defense: options of `dbcl-peers`. settings: options of the problem and of the attack.
+        defense: options of `dbcl-peers`; with ratio "" models are sent (`d-sgd`).
+        settings: options of the problem and of the attack.
         images: whether an upload is of one image, so that images identified mean something.
     """
 
@@ -78,9 +79,11 @@ def _read_from(what: str, windows: Mapping[str, tuple[int, int]]) -> list[Change
     ]
 
 
+STARTS = {start: (int(start), ROUNDS) for start in ("30", "100", "300", "1000")}
 CHANGES = (
     *(Change("s/d", value=ratio, defense={"ratio": ratio}) for ratio in ("0.5", "0.25", "0.125", "0.0625")),
-    *_read_from("first round read", {start: (int(start), ROUNDS) for start in ("30", "100", "300", "1000")}),
+    *_read_from("first round read", STARTS),
+    *(replace(one, what="models sent, first round read", defense={"ratio": ""}) for one in _read_from("", STARTS)),
     *_read_from("rounds read, from the 100th on", {str(n): (100, n + 1) for n in (3, 10)}),
     *_training("rate", "lr", ("0.01", "0.5")),
     *_training("batch", "batch_size", ("4", "16"), images=False),
@@ -124,7 +127,8 @@ def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list
     }
     settings = {name: {**usual.get(name, {}), **change.settings.get(name, {})} for name in {*usual, *change.settings}}
     threats = [Threat("client", form) for form in FORMS]
-    records = pairing(attack, compose.parse_defense("dbcl-peers", given), threats, settings, machine, seed, progress)
+    protocol = compose.parse_defense("dbcl-peers" if given["ratio"] else "d-sgd", {k: v for k, v in given.items() if v})
+    records = pairing(attack, protocol, threats, settings, machine, seed, progress)
     found = by_form(records) if change.images else _cosines(records)
     spent = (time.process_time() - began) / len(found)
     heading: Row = {"what": change.what, "value": change.value, "members": case.members}
