@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 
-from fedarena.core.threat import Threat
+from fedarena.core.compact_pickle import dumps
+from fedarena.core.threat import CURIOUS, Threat
+from fedarena.federation import compose
 from fedarena.federation.spec import GroupSpec
 from fedarena.goals.challenge import Challenge
 from fedarena.records.schema import Record
@@ -59,3 +62,23 @@ class SilentRecord:
 
 
 PreparedRecord = CompleteRecord | OpenRecord | SilentRecord
+
+
+def task_digest(prepared: PreparedRecord) -> str:
+    """A digest of all that the record's attack gets but the party; empty where the task is shared with no other record.
+
+    This package's attacks do not ask for the party, so that two parties that see the same get the same answer: of an
+    upload in clear, the server and who listens. Other attacks may ask. So may views that cannot be sealed: then the
+    attack says why.
+    """
+    if isinstance(prepared, CompleteRecord) or compose.added("attack", prepared.spec.attack):
+        return ""
+    challenges = (None if isinstance(prepared, SilentRecord) else prepared.challenge, prepared.control)
+    views = [None if one is None else one.view for one in challenges]
+    anyone = [v and replace(v, threat=replace(v.threat, party="server", client=CURIOUS)) for v in views]
+    spec = prepared.spec
+    try:
+        task = dumps((spec.attack, spec.root, spec.device, anyone))
+    except Exception:
+        return ""
+    return hashlib.sha256(task).hexdigest()

@@ -229,7 +229,7 @@ class Cost(TypedDict):
     seconds: Annotated[float, amount, VARIES]
     """Seconds of the training. Under poisoning they do not count a secure sum's messages, which nobody reads."""
     attack_seconds: Annotated[float, amount, VARIES]
-    """Seconds of the attack and of its judgement."""
+    """Seconds of the attack, which parties that see the same share, and of its judgement."""
     peak_bytes: Annotated[float, amount]
     """A client's peak memory, as `--client-memory` limits it: broadcast, state, batch and all tensors of its step."""
     relative_seconds: NotRequired[Annotated[float | None, perhaps(amount), VARIES]]

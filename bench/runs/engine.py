@@ -1,9 +1,10 @@
 """Runs groups of trials: first the training of a federation, then the attacks that read it.
 
-Groups that can read one training run share it. Attacks on a finished run go before the next training, so that no more
-runs are held in memory than there are workers. A group starts when the runs that it is measured against are done. A
-trial is handed on as soon as it is complete, so that a killed process loses only what is under way. Results do not
-depend on where and in which order the work is done: every piece is a pure function of its spec, computed by one thread.
+Groups that can read one training run share it, and parties that see the same share the attack. Attacks on a finished
+run go before the next training, so that no more runs are held in memory than there are workers. A group starts when the
+runs that it is measured against are done. A trial is handed on as soon as it is complete, so that a killed process
+loses only what is under way. Results do not depend on where and in which order the work is done: every piece is a pure
+function of its spec, computed by one thread.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from typing import Any
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied, describe
 from fedarena.core.interrupts import require_no_interrupt
 from fedarena.federation.spec import GroupSpec, Training
-from fedarena.goals.prepared import CompleteRecord, PreparedRecord
+from fedarena.goals.prepared import CompleteRecord, PreparedRecord, task_digest
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
-from fedarena.runs.trial import add_reference, attack, gather, given_by, prepare_together, references, shared
+from fedarena.runs.trial import add_reference, attack_alike, gather, given_by, prepare_together, references, shared
 from fedarena.runs.worker_messages import Address, mailbox, post
 
 Report = Callable[[int, float, str], None]
@@ -70,14 +71,14 @@ class _Piece:
     Attributes:
         groups: the groups that it is done for.
         function, args: what is called.
-        record: the index of the prepared record that is attacked; None for a training run.
+        records: the indices of the prepared records that are attacked, one for each group; empty for a training run.
         died: how often it lost its worker.
     """
 
     groups: tuple[int, ...]
     function: Callable[..., Any]
     args: tuple[Any, ...]
-    record: int | None = None
+    records: tuple[int, ...] = ()
     died: int = 0
 
 
@@ -199,7 +200,7 @@ class _Run:
     def _next(self) -> _Piece | None:
         """The next piece that can start. Pieces that have lost a worker come first."""
         for piece in [p for p in (*self.attacks, *self.waiting) if p.died]:
-            (self.attacks if piece.record is not None else self.waiting).remove(piece)
+            (self.attacks if piece.records else self.waiting).remove(piece)
             return piece
         if self.attacks:
             return self.attacks.popleft()
@@ -248,7 +249,7 @@ class _Run:
         except WorkerDied as error:
             piece.died += 1
             if piece.died < TRIES:
-                (self.attacks if piece.record is not None else self.waiting).append(piece)
+                (self.attacks if piece.records else self.waiting).append(piece)
             else:
                 self._lose(piece, error, f"its worker process died {TRIES} times (out of memory?)")
             return
@@ -260,17 +261,33 @@ class _Run:
         except Exception as error:  # an error in a third party's code or in this package: the other groups go on
             self._lose(piece, error, getattr(error, "__notes__", [describe(error)])[-1])
             return
-        if piece.record is None:
-            for i, prepared in zip(piece.groups, result, strict=True):
-                self._prepared(i, prepared)
+        if piece.records:
+            for i, j, done in zip(piece.groups, piece.records, result, strict=True):
+                self._attacked(i, j, done)
         else:
-            self._attacked(piece.groups[0], piece.record, result)
+            self._queue_attacks(piece.groups, *result)
 
     def _lose(self, piece: _Piece, error: Exception, why: str) -> None:
         if self.events.lost is None:
             raise WorkerDied(why) if isinstance(error, WorkerDied) else error
-        for i in piece.groups:
+        for i in dict.fromkeys(piece.groups):
             self.events.lost(i, why)
+
+    def _queue_attacks(
+        self, groups: Sequence[int], prepared: Sequence[list[PreparedRecord]], tasks: Sequence[list[str]]
+    ) -> None:
+        """Queue the attacks on what a training gave, one for all records of the same task."""
+        alike: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for i, records, digests in zip(groups, prepared, tasks, strict=True):
+            self._prepared(i, records)
+            for j, digest in enumerate(digests):
+                if not isinstance(records[j], CompleteRecord):
+                    alike[digest or f"{i}, {j}"].append((i, j))
+        for places in alike.values():
+            of_groups, of_records = zip(*places, strict=True)
+            open_records = [self.state[i].prepared[j] for i, j in places]
+            parts = [(i, j, self._part(i)) for i, j in places]
+            self.attacks.append(_Piece(of_groups, _attack, (parts, open_records, self.address), of_records))
 
     def _prepared(self, i: int, prepared: list[PreparedRecord]) -> None:
         group, state = self.groups[i], self.state[i]
@@ -279,12 +296,9 @@ class _Run:
         self.clean |= {run: prepared[0].record for run in given_by(group) if prepared and run not in self.clean}
         self.tally((i, -1, TRAINING, "trained"))
         for j, one in enumerate(prepared):
-            part = self._part(i)
             if isinstance(one, CompleteRecord):
                 state.done[j] = one.record, None
-                self.tally((i, j, part, "done"))
-            else:
-                self.attacks.append(_Piece((i,), _attack, (i, j, one, part, self.address), j))
+                self.tally((i, j, self._part(i), "done"))
         self._report_finished(i)
 
     def _part(self, i: int) -> float:
@@ -318,13 +332,18 @@ News = Address | Callable[[Any], object] | None
 
 
 @arithmetic()
-def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> list[list[PreparedRecord]]:
+def _prepare(
+    indices: tuple[int, ...], specs: list[GroupSpec], news: News
+) -> tuple[list[list[PreparedRecord]], list[list[str]]]:
+    """The records of groups before their attacks, and the digests of these attacks' tasks."""
+
     def report_progress(share: float, text: str) -> None:
         for i in indices:
             _send(news, (i, -1, TRAINING * share, text))
 
     try:
-        return prepare_together(specs, _now_and_then(report_progress))
+        prepared = prepare_together(specs, _now_and_then(report_progress))
+        return prepared, [[task_digest(one) for one in records] for records in prepared]
     except UserError:
         raise
     except Exception as error:
@@ -334,8 +353,12 @@ def _prepare(indices: tuple[int, ...], specs: list[GroupSpec], news: News) -> li
 
 
 @arithmetic()
-def _attack(group: int, piece: int, record: PreparedRecord, part: float, news: News) -> Done:
-    return attack(record, _now_and_then(lambda share, text: _send(news, (group, piece, part * share, text))))
+def _attack(parts: list[tuple[int, int, float]], records: list[PreparedRecord], news: News) -> list[Done]:
+    def report_progress(share: float, text: str) -> None:
+        for group, piece, part in parts:
+            _send(news, (group, piece, part * share, text))
+
+    return attack_alike(records, _now_and_then(report_progress))
 
 
 def _now_and_then(report_progress: Callable[[float, str], None]) -> Callable[[float, str], None]:

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from fedarena import goals
 from fedarena.contracts.baseline import BASELINE
@@ -45,6 +46,8 @@ from fedarena.records.trial_key import key_of
 from fedarena.runs.sealed_attack import answer_of
 
 Progress = Callable[[float, str], None]
+_Answered = tuple[InferenceGoal, Answer | NotApplicable, float]
+"""The goal of an attack, its answer to a challenge, and the CPU seconds that it took."""
 
 
 @dataclass(frozen=True)
@@ -247,31 +250,58 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
 
     A control reading is attacked in the same way, beside the view or in place of one.
     """
-    if isinstance(prepared, CompleteRecord):
-        return prepared.record, None
-    find_device(prepared.spec.device)  # this process may not have trained, and must compute as the one that has
-    record, gallery = _attacked(prepared, progress) if isinstance(prepared, OpenRecord) else (prepared.record, None)
+    return attack_alike([prepared], progress)[0]
+
+
+def attack_alike(
+    prepared: Sequence[PreparedRecord], progress: Progress = lambda share, text: None
+) -> list[tuple[Record, Gallery | None]]:
+    """`attack` on records of the same task (`fedarena.goals.prepared.task_digest`): it runs once, and each is judged.
+
+    The seconds of the attack count in each of the records.
+    """
+    first = prepared[0]
+    if isinstance(first, CompleteRecord):
+        return [(one.record, None) for one in prepared]
+    find_device(first.spec.device)  # this process may not have trained, and must compute as the one that has
+
+    @cache
+    def answer(control: bool) -> _Answered:
+        challenge = first.control if control or isinstance(first, SilentRecord) else first.challenge
+        assert challenge is not None
+        return _answer(first, challenge, progress)
+
+    return [_judged(one, answer) for one in prepared if not isinstance(one, CompleteRecord)]
+
+
+def _judged(prepared: OpenRecord | SilentRecord, answer: Callable[[bool], _Answered]) -> tuple[Record, Gallery | None]:
+    """The record with the attack's answers.
+
+    Args:
+        answer: (whether to the control reading) → the answer.
+    """
+    record, gallery = _attacked(prepared, answer) if isinstance(prepared, OpenRecord) else (prepared.record, None)
     if prepared.control is None:
         return record, gallery
     silent = isinstance(prepared, SilentRecord)
     try:
-        goal, answer, _ = _answer(prepared, prepared.control, progress)
-        if isinstance(answer, NotApplicable):
+        goal, guess, _ = answer(True)
+        if isinstance(guess, NotApplicable):
             return record, gallery
-        metrics = only_finite({**prepared.control.metrics, **goal.judge(answer, prepared.control)})
+        metrics = only_finite({**prepared.control.metrics, **goal.judge(guess, prepared.control)})
         return with_control(record, goal, metrics, silent), gallery
     except Exception as error:  # as below
         return with_failed_control(record, describe(error), silent), gallery
 
 
-def _attacked(prepared: OpenRecord, progress: Progress) -> tuple[Record, Gallery | None]:
-    began = time.process_time()
+def _attacked(prepared: OpenRecord, answer: Callable[[bool], _Answered]) -> tuple[Record, Gallery | None]:
     try:
-        goal, answer, elsewhere = _answer(prepared, prepared.challenge, progress)
-        if isinstance(answer, NotApplicable):
-            return {**prepared.record, "status": "n/a", "reason": answer.reason}, None
-        metrics = only_finite(goal.judge(answer, prepared.challenge)) | prepared.record["metrics"]
-        series, pictures = _finite(goal.series(answer, prepared.challenge)), goal.pictures(answer, prepared.challenge)
+        goal, guess, seconds = answer(False)
+        began = time.process_time()
+        if isinstance(guess, NotApplicable):
+            return {**prepared.record, "status": "n/a", "reason": guess.reason}, None
+        metrics = only_finite(goal.judge(guess, prepared.challenge)) | prepared.record["metrics"]
+        series, pictures = _finite(goal.series(guess, prepared.challenge)), goal.pictures(guess, prepared.challenge)
     except Exception as error:  # as above; an answer that cannot be judged is also an error of the attack
         return {**prepared.record, "status": "failed", "reason": describe(error)}, None
     record: Record = {
@@ -279,15 +309,13 @@ def _attacked(prepared: OpenRecord, progress: Progress) -> tuple[Record, Gallery
         "metrics": metrics,
         "series": series,
         "scores": goal.privacy(metrics),
-        "cost": {**prepared.record["cost"], "attack_seconds": time.process_time() - began + elsewhere},
+        "cost": {**prepared.record["cost"], "attack_seconds": seconds + time.process_time() - began},
     }
     return record, None if pictures is None else Gallery(record["key"], *pictures)
 
 
-def _answer(
-    prepared: OpenRecord | SilentRecord, challenge: Challenge, progress: Progress
-) -> tuple[InferenceGoal, Answer | NotApplicable, float]:
-    """The goal of the attack, its answer to a challenge, and the CPU seconds that it took in a process of its own."""
+def _answer(prepared: OpenRecord | SilentRecord, challenge: Challenge, progress: Progress) -> _Answered:
+    began = time.process_time()
     spec, attack = prepared.spec, prepared.spec.attack
     assert attack is not None
     where = f"{prepared.threat.party}, {prepared.threat.form} form"
@@ -301,8 +329,10 @@ def _answer(
         progress(share, where)
 
     if compose.foreign("attack", attack):
-        return goal, *answer_of(attack.bare, challenge.view, rng, spec.device, report)
-    return goal, method(challenge.view, rng, report), 0.0
+        answer, elsewhere = answer_of(attack.bare, challenge.view, rng, spec.device, report)
+    else:
+        answer, elsewhere = method(challenge.view, rng, report), 0.0
+    return goal, answer, elsewhere + time.process_time() - began
 
 
 def _finite(series: dict[str, list[list[float]]]) -> dict[str, list[list[float]]]:

@@ -88,7 +88,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> Callable[[Dying], Dying]:
 
 
 def is_attack_on(defense: str) -> Callable[[Callable[..., Any], tuple[Any, ...]], bool]:
-    return lambda function, args: function is engine._attack and args[2].spec.defense.name == defense
+    return lambda function, args: function is engine._attack and args[1][0].spec.defense.name == defense
 
 
 def test_a_piece_that_kills_its_worker_is_given_up_and_others_are_not(patient: Callable[[Dying], Dying]) -> None:
@@ -188,9 +188,10 @@ def test_readings_of_a_run_go_before_the_next_run() -> None:
             return super().submit(function, *args)
 
     run(specs(READ + MATRIX), Watched(), Kept().events())
-    # FedAvg's three parties; then the defended run, which a client looks at in more than one way.
-    assert began[:5] == ["_prepare", *["_attack"] * 3, "_prepare"]
-    assert set(began[5:]) == {"_attack"}
+    # FedAvg's client, and the server with who listens, who see the same; then the defended run, which a client looks at
+    # in more than one way.
+    assert began[:4] == ["_prepare", *["_attack"] * 2, "_prepare"]
+    assert set(began[4:]) == {"_attack"}
 
 
 def test_shares_add_up_to_done(tmp_path: Path) -> None:
