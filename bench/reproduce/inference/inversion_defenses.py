@@ -125,37 +125,47 @@ def measure(piece: Piece, machine: Machine, seed: int, progress: Progress, given
     return found
 
 
-def worst(rows: Sequence[Row]) -> Mapping[tuple[str, int, str, str, str], float]:
-    """(model, batch, stage, defense, form) → the largest share that an attack identifies, in the mean over seeds."""
+def worst(rows: Sequence[Row], column: str = "identified") -> Mapping[tuple[str, int, str, str, str], float]:
+    """(model, batch, stage, defense, form) → the largest share of an attack in a column, in the mean over seeds."""
     shares: dict[tuple[str, int, str, str, str], dict[str, list[float]]] = {}
     for row in rows:
-        if row["identified"] is not None:
+        if row[column] is not None:
             key = row["model"], row["batch"], row["stage"], row["defense"], row["form"]
-            shares.setdefault(key, {}).setdefault(row["attack"], []).append(row["identified"])
+            shares.setdefault(key, {}).setdefault(row["attack"], []).append(row[column])
     return {key: max(sum(some) / len(some) for some in of.values()) for key, of in shares.items()}
 
 
 def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
-    """A line for each defense; a cell is what the best attack identifies, per cent, at the stages one after another."""
-    most = worst(rows)
+    """A line for each defense; a cell is what the best attack finds, per cent, at the stages one after another."""
+    most = {column: worst(rows, column) for column in ("identified", "recovered")}
+    attacks: dict[tuple[str, int, str, str], set[str]] = {}
+    for row in rows:
+        attacks.setdefault((row["model"], row["batch"], row["stage"], row["defense"]), set()).add(row["attack"])
+
+    def cell(model: str, batch: int, stage: str, defense: str, form: str, column: str) -> str:
+        tried = attacks.get((model, batch, stage, defense))
+        if tried is None:
+            return "-"
+        found = most[column].get((model, batch, stage, defense, form))
+        return ("n/a" if found is None else f"{100 * found:.0f}") + ("" if len(tried) == len(ATTACKS) else "*")
+
+    columns = [c for c in itertools.product(MODELS, VICTIMS) if any((row["model"], row["batch"]) == c for row in rows)]
     lines = []
     for defense in (d for d in DEFENSES if any(row["defense"] == d for row in rows)):
         line: Row = {"defense": defense}
-        for model, batch in itertools.product(MODELS, VICTIMS):
+        for model, batch in columns:
+            for form, (column, words) in itertools.product(FORMS, (("identified", ""), ("recovered", ", recovered"))):
+                cells = [cell(model, batch, stage, defense, form, column) for stage in STAGES]
+                line[f"{model}, {batch}\n{form}{words}"] = " / ".join(cells)
             own = [r for r in rows if (r["model"], r["batch"], r["defense"]) == (model, batch, defense)]
-            if not own:
-                continue
-            for form in FORMS:
-                shares = [most.get((model, batch, stage, defense, form)) for stage in STAGES]
-                line[f"{model}, {batch}\n{form}"] = " / ".join("-" if s is None else f"{100 * s:.0f}" for s in shares)
             accuracies = [r["accuracy"] for r in own if r["accuracy"] is not None]
             line[f"{model}, {batch}\naccuracy"] = f"{100 * sum(accuracies) / len(accuracies):.0f}" if accuracies else ""
         lines.append(line)
-    note = (
-        "Per cent identified by the best of the attacks, at an untrained, half trained and trained model; a dash where "
-        "no attack applies. The columns are the model and the batch."
-    )
-    return lines, [note]
+    return lines, [
+        "Per cent identified by the best of the attacks, and recovered by the one that recovers most, at an untrained, "
+        "half trained and trained model. The columns are the model and the batch.",
+        "n/a: no attack applies. -: nothing was measured. *: a part of the attacks was not measured.",
+    ]
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:

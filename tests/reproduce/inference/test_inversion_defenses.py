@@ -72,10 +72,9 @@ def test_a_pairing_has_a_row_for_each_form_and_is_printed_and_drawn(tmp_path: Pa
     rows = [row for defense in ("fedavg", "pruning") for row in brief("mlp", 1, "untrained", "analytic", defense)]
     assert [(r["defense"], r["form"]) for r in rows] == [(d, f) for d in ("fedavg", "pruning") for f in FORMS]
     assert all(r["identified"] == 1.0 and r["low"] < 1.0 and r["note"] == "" for r in rows)
-    lines, (note,) = compact(rows)
+    lines, _ = compact(rows)
     assert [line["defense"] for line in lines] == ["fedavg", "pruning"]
-    assert lines[1]["mlp, 1\nadaptive"] == "100 / - / -"
-    assert "dash" in note
+    assert lines[1]["mlp, 1\nadaptive"] == "100* / - / -"
     draw(rows, tmp_path / "map.png")
     assert (tmp_path / "map.png").stat().st_size > 1000
 
@@ -91,3 +90,24 @@ def test_the_best_attack_is_the_best_over_seeds() -> None:
     shares = {"analytic": (0.0, 0.5), "dlg": (0.4, 0.2), "spear": (None, None)}
     rows = [row | {"attack": name, "identified": share} for name, some in shares.items() for share in some]
     assert worst(rows) == {("mlp", 1, "half", "dbcl", "paper"): pytest.approx(0.3)}
+
+
+def test_what_was_not_measured_is_told_from_what_does_not_apply() -> None:
+    row = {"model": "mlp", "batch": 8, "form": "adaptive", "accuracy": 0.9}
+    shares: dict[tuple[str, str, str], tuple[float | None, float | None]] = {
+        **{("fedavg", "untrained", attack): (None, None) for attack in ATTACKS},
+        ("fedavg", "trained", "spear"): (None, None),
+        ("precode", "untrained", "spear"): (0.5, 0.25),
+        ("precode", "untrained", "dlg"): (0.75, 0.0),
+    }
+    rows = [
+        row | {"defense": defense, "stage": stage, "attack": attack, "identified": identified, "recovered": recovered}
+        for (defense, stage, attack), (identified, recovered) in shares.items()
+    ]
+    (none, precode), notes = compact([*rows, rows[0] | {"model": "cnn", "defense": "fedavg"}])
+    assert none["mlp, 8\nadaptive"] == none["mlp, 8\nadaptive, recovered"] == "n/a / - / n/a*"
+    assert precode["mlp, 8\nadaptive"] == "75* / - / -"
+    assert precode["mlp, 8\nadaptive, recovered"] == "25* / - / -"
+    assert precode["cnn, 8\nadaptive"] == "- / - / -"  # each line has all columns
+    for sign, words in {"n/a": "no attack applies", "-": "nothing was measured", "*": "a part of the attacks"}.items():
+        assert f"{sign}: {words}" in notes[1]
