@@ -18,7 +18,7 @@ the better of the two, and knows who is exposed. A party's own samples are never
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from fedarena.contracts.transcript import Seen, cut
 from fedarena.core.gradients import gradient
 from fedarena.core.rng import Rng
 from fedarena.core.text.figures import Cloud, clouds, save_png
+from fedarena.core.text.numbers import Mean, mean, percent, share
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.federation import compose, rounds
 from fedarena.federation.finished_run import FinishedRun
@@ -248,6 +249,33 @@ def identified_in(
     return identified_in_batches([one.images for one in guess], [truth[0]], decoys)
 
 
+def _tenths(m: Mean) -> str:
+    """A number with one decimal: "10.8 ± 0.2"."""
+    return f"{m.value:.1f}" + ("" if m.half is None else f" ± {m.half:.1f}")
+
+
+def _rare(m: Mean) -> str:
+    """A share in percent with one decimal: "0.4 ± 0.2 %"."""
+    return share(m, lambda value: f"{100 * value:.1f}", " %")
+
+
+TEXTS: Mapping[str, Callable[[Mean], str]] = {"auc": share, "tpr 1 %": _rare, "tpr .1 %": _rare}
+"""What a party finds → how its mean over seeds is written; other shares are in whole per cent."""
+
+
+def compact(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """A line for each rule, the fewest clients in the broadcast first: means over seeds with 95 % intervals."""
+    mixed = ("in a number", "in the broadcast")
+    texts = {c: _tenths if c in mixed else TEXTS.get(c.rpartition(": ")[2], percent) for c in MEASURED[:-1]}
+    own = {rule: [row for row in rows if row["rule"] == rule] for rule in dict.fromkeys(row["rule"] for row in rows)}
+    lines = []
+    for rule in sorted(own, key=lambda rule: fmean(row["in the broadcast"] for row in own[rule])):
+        found = {c: [row[c] for row in own[rule] if row[c] is not None] for c in texts}
+        cells = {c: text(mean(found[c])) if found[c] else None for c, text in texts.items()}
+        lines.append({"rule": rule, "seeds": len(own[rule]), **cells})
+    return lines, ["Means over seeds with 95 % intervals by Student's t."]
+
+
 def draw(rows: Sequence[Row], path: Path) -> None:
     """What an outsider learns, over how many clients a number mixes and over how many the broadcast mixes."""
     own = {rule: [row for row in rows if row["rule"] == rule] for rule in dict.fromkeys(row["rule"] for row in rows)}
@@ -264,4 +292,4 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     save_png(clouds(panels, "What broadcasts of rules leak to an outsider; the rules that mix fewest have names"), path)
 
 
-TABLE = Table(setting=SETTING, pieces=RULES, rows=rows, measured=MEASURED, draw=draw)
+TABLE = Table(setting=SETTING, pieces=RULES, rows=rows, measured=MEASURED, compact=compact, draw=draw)

@@ -9,7 +9,7 @@ import pytest
 from fedarena.core import registry
 from fedarena.federation import compose
 from fedarena.reproduce.inference import rules
-from fedarena.reproduce.inference.rules import MEASURED, RULES, draw, measure
+from fedarena.reproduce.inference.rules import MEASURED, RULES, compact, draw, measure
 from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.tables import TABLES
 
@@ -45,3 +45,15 @@ def test_rows_have_all_columns_and_are_drawn(rows: list[rules.Row], tmp_path: Pa
     assert all(set(MEASURED) <= set(row) for row in rows)
     draw(found, tmp_path / "rules.png")
     assert (tmp_path / "rules.png").stat().st_size > 1000
+
+
+def test_several_seeds_are_printed_with_their_intervals_the_fewest_clients_first() -> None:
+    row = dict.fromkeys(MEASURED, 0.5) | {"outsider: tpr .1 %": None}
+    seeds = (("mean", 11.0, 0.6), ("mean", 11.0, 0.8), ("krum", 1.0, 0.5), ("krum", 1.0, 0.5))
+    lines, _ = compact([row | {"rule": r, "in the broadcast": n, "outsider: auc": auc} for r, n, auc in seeds])
+    assert [(line["rule"], line["seeds"], line["in the broadcast"]) for line in lines] == [
+        ("krum", 2, "1.0 ± 0.0"),
+        ("mean", 2, "11.0 ± 0.0"),
+    ]
+    assert lines[1]["outsider: auc"] == "0.70 (0.00 to 1.00)"  # Student's t with one degree of freedom: 12.7 · 0.1
+    assert lines[1]["outsider: tpr .1 %"] is None
