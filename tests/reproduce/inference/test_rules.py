@@ -47,7 +47,7 @@ def test_rows_have_all_columns_and_are_drawn(rows: list[rules.Row], tmp_path: Pa
     assert (tmp_path / "rules.png").stat().st_size > 1000
 
 
-def test_several_seeds_are_printed_with_their_intervals_the_fewest_clients_first() -> None:
+def test_several_seeds_are_printed_with_their_intervals() -> None:
     row = dict.fromkeys(MEASURED, 0.5) | {"outsider: tpr .1 %": None}
     seeds = (("mean", 11.0, 0.6), ("mean", 11.0, 0.8), ("krum", 1.0, 0.5), ("krum", 1.0, 0.5))
     lines, _ = compact([row | {"rule": r, "in the broadcast": n, "outsider: auc": auc} for r, n, auc in seeds])
