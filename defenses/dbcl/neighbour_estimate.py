@@ -17,8 +17,8 @@ nothing there, the mean of all models that the coalition has or follows stands i
 other end of its edge, with κ = 0, and then the victim. The first h begins at the public model.
 
 Of an aggregation rule's mixing the same is assumed, though it mixes otherwise: what it leaves out or bounds is taken
-to be part of the step. The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round show most
-of h_t itself, and m_t alone is a guess.
+to be part of the step. The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round
+show most of h_t itself, and m_t alone is a guess.
 """
 
 from __future__ import annotations
