@@ -11,6 +11,7 @@ victim's neighbours. Beside the smoother stand consecutive sketches, expanded an
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -144,7 +145,7 @@ def _cosines(records: Sequence[Record]) -> dict[Form, Row]:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """The cosine over the values of each quantity, for one reader, for two, and for one in the paper's form."""
+    """The cosine over the values of quantities that have several, for one reader, two, and one in the paper's form."""
     readers = {
         "one neighbour": {"members": 1, "form": "adaptive"},
         "two": {"members": 2, "form": "adaptive"},
@@ -169,9 +170,9 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         lines = [one for one in (line(title, wanted) for title, wanted in readers.items()) if one.x]
         return Panel(title=what, lines=lines, x="", y="cosine", unit=True, ticks=dict(enumerate(values)))
 
-    names = list(dict.fromkeys(change.what for change in CHANGES))
-    grid = [[panel(name) for name in names[i : i + 4]] for i in range(0, len(names), 4)]
-    save_png(panels(grid, "Where the smoother of neighbours' sketches stops"), path)
+    values_of = Counter(change.what for change in CHANGES)
+    shown = [panel(what) for what, values in values_of.items() if values > 2]  # fewer are no curve
+    save_png(panels([shown], "Where the smoother of neighbours' sketches stops"), path)
 
 
 TABLE = Table(
