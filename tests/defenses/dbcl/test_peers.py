@@ -162,8 +162,8 @@ def test_an_eavesdropper_follows_the_other_end_of_its_edge(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("rule", ["+median", "+nnm+trimmed-mean", "+krum"])
-def test_a_rule_hides_nothing_from_the_smoother(rule: str) -> None:
-    """It takes the rule's mixing for the mean, and reads about as much."""
+def test_the_smoother_reads_behind_a_rule(rule: str) -> None:
+    """It takes the rule's mixing for the mean, and loses little by that in a small graph."""
     assert cosines("adaptive", rule=rule)["smoother"] > cosines("adaptive")["smoother"] - 0.15
     assert cosines("adaptive", rule=rule, colluders=1)["smoother"] > cosines("adaptive", rule=rule)["smoother"]
 
