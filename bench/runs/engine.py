@@ -22,7 +22,7 @@ from typing import Any
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied, describe
 from fedarena.core.interrupts import require_no_interrupt
 from fedarena.federation.spec import GroupSpec, Training
-from fedarena.goals.prepared import CompleteRecord, PreparedRecord, task_digest
+from fedarena.goals.prepared import CompleteRecord, OpenRecord, PreparedRecord, SilentRecord, task_digest
 from fedarena.records.results import Gallery, GroupResult
 from fedarena.records.schema import Record
 from fedarena.runs.executors import Executor, arithmetic, executor
@@ -277,16 +277,15 @@ class _Run:
         self, groups: Sequence[int], prepared: Sequence[list[PreparedRecord]], tasks: Sequence[list[str]]
     ) -> None:
         """Queue the attacks on what a training gave, one for all records of the same task."""
-        alike: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        alike: dict[str, list[tuple[int, int, OpenRecord | SilentRecord]]] = defaultdict(list)
         for i, records, digests in zip(groups, prepared, tasks, strict=True):
             self._prepared(i, records)
-            for j, digest in enumerate(digests):
-                if not isinstance(records[j], CompleteRecord):
-                    alike[digest or f"{i}, {j}"].append((i, j))
-        for places in alike.values():
-            of_groups, of_records = zip(*places, strict=True)
-            open_records = [self.state[i].prepared[j] for i, j in places]
-            parts = [(i, j, self._part(i)) for i, j in places]
+            for j, (record, digest) in enumerate(zip(records, digests, strict=True)):
+                if not isinstance(record, CompleteRecord):
+                    alike[digest or f"{i}, {j}"].append((i, j, record))
+        for task in alike.values():
+            of_groups, of_records, open_records = zip(*task, strict=True)
+            parts = [(i, j, self._part(i)) for i, j, _ in task]
             self.attacks.append(_Piece(of_groups, _attack, (parts, open_records, self.address), of_records))
 
     def _prepared(self, i: int, prepared: list[PreparedRecord]) -> None:
@@ -353,7 +352,9 @@ def _prepare(
 
 
 @arithmetic()
-def _attack(parts: list[tuple[int, int, float]], records: list[PreparedRecord], news: News) -> list[Done]:
+def _attack(
+    parts: list[tuple[int, int, float]], records: Sequence[OpenRecord | SilentRecord], news: News
+) -> list[Done]:
     def report_progress(share: float, text: str) -> None:
         for group, piece, part in parts:
             _send(news, (group, piece, part * share, text))

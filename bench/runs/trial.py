@@ -250,19 +250,19 @@ def attack(prepared: PreparedRecord, progress: Progress = lambda share, text: No
 
     A control reading is attacked in the same way, beside the view or in place of one.
     """
+    if isinstance(prepared, CompleteRecord):
+        return prepared.record, None
     return attack_alike([prepared], progress)[0]
 
 
 def attack_alike(
-    prepared: Sequence[PreparedRecord], progress: Progress = lambda share, text: None
+    prepared: Sequence[OpenRecord | SilentRecord], progress: Progress = lambda share, text: None
 ) -> list[tuple[Record, Gallery | None]]:
     """`attack` on records of the same task (`fedarena.goals.prepared.task_digest`): it runs once, and each is judged.
 
     The seconds of the attack count in each of the records.
     """
     first = prepared[0]
-    if isinstance(first, CompleteRecord):
-        return [(one.record, None) for one in prepared]
     find_device(first.spec.device)  # this process may not have trained, and must compute as the one that has
 
     @cache
@@ -271,7 +271,7 @@ def attack_alike(
         assert challenge is not None
         return _answer(first, challenge, progress)
 
-    return [_judged(one, answer) for one in prepared if not isinstance(one, CompleteRecord)]
+    return [_judged(one, answer) for one in prepared]
 
 
 def _judged(prepared: OpenRecord | SilentRecord, answer: Callable[[bool], _Answered]) -> tuple[Record, Gallery | None]:

@@ -124,7 +124,7 @@ def measure(case: Case, machine: Machine, seed: int, progress: Progress) -> list
         "problem": {"model": "mlp", "clients": str(NODES)},
         "training": {"rounds": str(ROUNDS), "batch_size": "1", "lr": "0.1", "lr_schedule": "constant"},
         "model": ATTACKS["analytic"]["model"],
-        "attack": {"victims": "30", "window": str(ROUNDS)} if change.images else {"rounds": "30"},
+        "attack": {**ATTACKS["analytic"]["attack"], "window": str(ROUNDS)} if change.images else {"rounds": "30"},
     }
     settings = {name: {**usual.get(name, {}), **change.settings.get(name, {})} for name in {*usual, *change.settings}}
     threats = [Threat("client", form) for form in FORMS]

@@ -39,7 +39,7 @@ def test_three_rounds_in_the_middle_tell_less_than_ten() -> None:
     assert three["cosine"] < ten["cosine"]
 
 
-def test_of_a_momentum_only_the_gradient_is_compared() -> None:
+def test_where_images_mean_nothing_only_the_cosine_is_measured() -> None:
     found = rows("momentum: 0.9, 2 of the neighbours")["adaptive"]
     assert found["identified"] is None
     assert 0.3 < found["cosine"] < 1
