@@ -119,6 +119,10 @@ class Aggregator(ABC):
         """Whether the rule returns one of n uploads, that with the largest `used`, which all clients then receive."""
         return False
 
+    def rests_on_one(self, n: int, f: int) -> bool:
+        """Whether the rule returns one of n uploads, as it is or made shorter."""
+        return self.picks(n, f)
+
     @abstractmethod
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         """Aggregate rows. x: [n, d], finite."""

@@ -8,6 +8,10 @@ knows the upload, up = (W_v − h_v)/η. All nodes begin with one public model, 
     adaptive form   `mixing`      W_v is mixed from the messages that the party saw, by the protocol's own rule. For
                                   those that it did not see, the mean of all that it saw stands. For a client
                                   in a complete graph nothing is missing, and the upload is exact
+                    `picked`      for rules that take one message, such as Krum, if the party did not see all: W_v is
+                                  what the rule makes of many messages that are the same. Of those that v had and the
+                                  party saw, the one that leads nearest to h_v is taken to be picked. A step is short
+                                  beside the distance of two models, so the upload is exact if the party saw it
 
 Of a momentum the adaptive form keeps what the round alone added, where it knows the victim's upload of the round
 before, too (`fedarena.contracts.fresh_uploads`). That takes the messages of the two rounds before; all nodes take part
@@ -27,7 +31,7 @@ from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, images
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, combine, same_names, stack, weighted_mean
+from fedarena.core.tensors import Tensors, combine, flatten, same_names, stack, weighted_mean
 from fedarena.core.threat import CURIOUS, NotApplicable, Threat
 
 MOMENTUM_LEFT = ", momentum left"
@@ -78,7 +82,12 @@ def _earlier(seen: Mapping[int, Seen], rounds: Sequence[int]) -> list[int]:
 
 def plain_traces(defense: Peers, threat: Threat, seen: Mapping[int, Seen], rounds: Sequence[int]) -> Sequence[Trace]:
     """Of messages that are models."""
-    name, model = ("mixing", _mixed) if threat.form == "adaptive" else ("difference", _before)
+    if threat.form == "paper":
+        name, model = "difference", _before
+    elif all(defense.rests_on_one(victim_of(seen[t])) and not _all_heard(defense, seen, t) for t in rounds if t):
+        name, model = "picked", _picked
+    else:
+        name, model = "mixing", _mixed
     return [Trace(name, {t: (model(defense, seen, t), heard(seen[t])[victim_of(seen[t])]) for t in rounds})]
 
 
@@ -109,11 +118,37 @@ def _mixed(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
     if not t:
         return seen[t].down
     victim, messages = victim_of(seen[t]), heard(seen[t - 1])
-    own = messages[victim]
-    usual = weighted_mean(stack(list(messages.values())), next(iter(own.values())).new_ones(len(messages)))
-    cohort = defense.cohort(victim, next(iter(own.values())))
-    differences = stack([combine(1.0, own, -1.0, messages.get(j, usual)) for j in cohort.clients])
-    return defense.in_round(t - 1).mix(own, differences, cohort, {}, Rng(0))[0]
+    around = defense.graph.mixing[victim]
+    usual = weighted_mean(stack(list(messages.values())), next(iter(messages[victim].values())).new_ones(len(messages)))
+    known_or_usual = {j: messages.get(j, usual) for j in around}
+    return _mix(defense.in_round(t - 1), messages[victim], victim, known_or_usual)
+
+
+def _all_heard(defense: Peers, seen: Mapping[int, Seen], t: int) -> bool:
+    """Whether the party saw all messages that the victim mixed before a round."""
+    return defense.graph.mixing[victim_of(seen[t])].keys() <= heard(seen[t - 1]).keys()
+
+
+def _picked(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
+    """What the victim made of the one message that it took, if that was among those that are known."""
+    if not t:
+        return seen[t].down
+    victim, messages = victim_of(seen[t]), heard(seen[t - 1])
+    sent, then = messages[victim], flatten(heard(seen[t])[victim])
+    around = defense.graph.mixing[victim]
+
+    def led_to(message: Tensors) -> Tensors:
+        return _mix(defense.in_round(t - 1), sent, victim, dict.fromkeys(around, message))
+
+    models = [led_to(messages[j]) for j in around if j in messages]
+    return min(models, key=lambda model: float((flatten(model) - then).norm()))
+
+
+def _mix(defense: Peers, own: Tensors, node: int, messages: Mapping[int, Tensors]) -> Tensors:
+    """What a node makes of its own model and of the messages of its neighbourhood."""
+    cohort = defense.cohort(node, next(iter(own.values())))
+    differences = stack([combine(1.0, own, -1.0, messages[j]) for j in cohort.clients])
+    return defense.mix(own, differences, cohort, {}, Rng(0))[0]
 
 
 def _upload(defense: Peers, trace: Trace, t: int) -> Tensors:

@@ -92,6 +92,11 @@ class Peers(Defense):
         """f, how many of a neighbourhood a node assumes to be corrupted: as many as of all, at most a minority."""
         return min(self.task.assumed_corrupted, (uploads - 1) // 2)
 
+    def rests_on_one(self, node: int) -> bool:
+        """Whether a node mixes the message of one neighbour alone, or stays at its own model."""
+        size = len(self.graph.mixing[node])
+        return self.rule is not None and self.rule.rests_on_one(size, self.assumed(size))
+
     # -- the nodes ---------------------------------------------------------------------------------
 
     def init(self, params: Tensors, rng: Rng, auxiliary: Batch | None = None) -> State:

@@ -21,6 +21,9 @@ class ARC(Wrapper):
     def averages(self, n: int, f: int) -> bool:
         return f == 0 and self.inner.averages(n, f)
 
+    def rests_on_one(self, n: int, f: int) -> bool:
+        return self.inner.rests_on_one(n, f)
+
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         norms, n = lengths(x), len(x)
         k = 2 * call.f * (n - call.f) // n  # fewer than n: 2f(n − f) ≤ n²/2

@@ -22,7 +22,7 @@ CARD = Card(
     title="D-SGD: no server, nodes mix models with their neighbours",
     target="fedarena.defenses.d_sgd.protocol:DSGD",
     options=Options,
-    version=5,
+    version=6,
     paper="Can Decentralized Algorithms Outperform Centralized Algorithms? A Case Study for Decentralized Parallel "
     "Stochastic Gradient Descent (NIPS)",
     authors="Lian, Zhang, Zhang, Hsieh, Zhang, Liu",

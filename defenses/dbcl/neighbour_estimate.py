@@ -17,13 +17,14 @@ nothing there, the mean of all models that the coalition has or follows stands i
 other end of its edge, with κ = 0, and then the victim. The first h begins at the public model.
 
 Of an aggregation rule's mixing the same is assumed, though it mixes otherwise: what it leaves out or bounds is taken
-to be part of the step. The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the sketches of a round
-show most of h_t itself, and m_t alone is a guess.
+to be part of the step. Of a rule that takes one message, w_vj are told by what crosses in clear
+(`fedarena.defenses.dbcl.told_weights`). The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the
+sketches of a round show most of h_t itself, and m_t alone is a guess.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,9 +34,9 @@ from torch import Tensor
 from fedarena.contracts.peer_readings import heard, victim_of
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
-from fedarena.core.graph import Graph
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.dbcl.peer_wire import PeerWire
+from fedarena.defenses.dbcl.told_weights import Weights
 from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, TRANSPOSE, unsketched
 from fedarena.defenses.dbcl.wire import DBCLWire
 from fedarena.problem.task import Task
@@ -69,6 +70,8 @@ def _sent_by(node: int, now: Seen) -> dict[int, Tensors]:
     return {receiver: sent for (sender, receiver), sent in now.messages.items() if sender == node}
 
 
+Mixing = Callable[[Sequence[Seen], int], Sequence[Weights]]
+"""A stretch of rounds and a node → the weights of the messages that it mixed in each round."""
 Models = Mapping[int, Sequence[Tensor]]
 """Node → h_t of one parameter in each round of a stretch, [rows, d]."""
 
@@ -81,24 +84,30 @@ class Look:
         seen: h_t [S_1 … S_k], [rows, k·s]; h_t itself where `sketches` is None.
         known: what v mixes besides (1 − κ) h_t, [rows, d].
         sketches: [S_1 … S_k], [d, k·s]; None: the parameter crosses in clear.
+        keeps: 1 − κ.
     """
 
     seen: Tensor
     known: Tensor
     sketches: Tensor | None = None
+    keeps: float = 1.0
 
 
 def smoothed_traces(
-    wire: PeerWire, graph: Graph, task: Task, seen: Mapping[int, Seen], rounds: Sequence[int]
+    wire: PeerWire, mixing: Mixing, task: Task, seen: Mapping[int, Seen], rounds: Sequence[int]
 ) -> list[Trace]:
-    """The smoother's; see the module's docstring. Each stretch of rounds without a gap is read for itself."""
+    """The smoother's; see the module's docstring. Each stretch of rounds without a gap is read for itself.
+
+    Args:
+        mixing: a stretch and a node → the weights by which it mixed in each round.
+    """
     models: dict[int, tuple[Tensors, Tensors]] = {t: ({}, {}) for t in rounds}
     shapes = {name: p.shape for name, p in task.model.named_parameters()}
     device = next(iter(_of_victim(seen[rounds[0]]).values()))[next(iter(shapes))].device
     for stretch in _stretches(sorted(seen)):
         wanted = [t for t in rounds if t in stretch and (t == 0 or t > stretch[0])]
         for name, shape in shapes.items() if wanted else ():
-            before, after = _parameter(wire, graph, [seen[t] for t in stretch], name)
+            before, after = _parameter(wire, mixing, [seen[t] for t in stretch], name)
             for t in wanted:
                 for model, x in zip(models[t], (before[t - stretch[0]], after[t - stretch[0]]), strict=True):
                     model[name] = x.reshape(shape).to(device)
@@ -116,14 +125,15 @@ def _stretches(rounds: Sequence[int]) -> list[list[int]]:
     return cut
 
 
-def _parameter(wire: PeerWire, graph: Graph, stretch: Sequence[Seen], name: str) -> tuple[list[Tensor], list[Tensor]]:
+def _parameter(wire: PeerWire, mixing: Mixing, stretch: Sequence[Seen], name: str) -> tuple[list[Tensor], list[Tensor]]:
     """The victim's W_t and h_t of one parameter in each round of a stretch, in single precision."""
     own = {i: [_flat(now.halves[i][name]) for now in stretch] for i in stretch[0].halves}
     victim = victim_of(stretch[0])
     others = heard(stretch[0]).keys() - {victim, *own}
 
     def followed(node: int, models: Models) -> tuple[list[Tensor], list[Tensor]]:
-        return _followed(_Path(wire, graph=graph, stretch=stretch, name=name, node=node, models=models))
+        weights = mixing(stretch, node)
+        return _followed(_Path(wire, weights=weights, stretch=stretch, name=name, node=node, models=models))
 
     before, after = followed(victim, {j: followed(j, own)[1] for j in sorted(others)} | own)
     return [w.float() for w in before], [h.float() for h in after]
@@ -134,12 +144,12 @@ class _Path:
     """A node over the rounds of a stretch.
 
     Attributes:
-        wire, graph: how messages are read and mixed. stretch: the rounds. name: the parameter.
-        node: who is followed. models: of other nodes, which are had or followed.
+        wire: how messages are read. stretch: the rounds. weights: of the messages that the node mixed in each of them.
+        name: the parameter. node: who is followed. models: of other nodes, which are had or followed.
     """
 
     wire: PeerWire
-    graph: Graph
+    weights: Sequence[Weights]
     stretch: Sequence[Seen]
     name: str
     node: int
@@ -150,64 +160,59 @@ class _Path:
         return _sent_by(self.node, self.stretch[t])
 
     @cached_property
-    def shares(self) -> dict[int, float]:
-        """c'·w_vj of each neighbour j whose messages to the node are not seen; {} for one who knows no other model.
+    def factor(self) -> float:
+        """c' = c·‖S‖²/d of the first round's S: the same in all rounds, but for a gaussian S, where it is one draw."""
+        message = next(iter(self.sent(0).values()))
+        factor = self.wire.factor(message, self.name)
+        if self.name not in self.wire.wire.shapes:
+            return factor
+        sketch = self.wire.wire.open(message)[1][self.name]
+        return factor * sketch.squared_norm() / sketch.coordinates
 
-        c' is c·‖S‖²/d of the first round's S: the same in all rounds, but for a gaussian S, where it is one draw.
-        """
+    def shares(self, t: int) -> dict[int, float]:
+        """c'·w_vj of each neighbour j whose messages to the node are not seen; {} for one who knows no other model."""
         if not self.models:
             return {}
-        sent = self.sent(0)
-        message = next(iter(sent.values()))
-        factor = self.wire.factor(message, self.name)
-        if self.name in self.wire.wire.shapes:
-            sketch = self.wire.wire.open(message)[1][self.name]
-            factor *= sketch.squared_norm() / sketch.coordinates
-        unheard = (j for j in self.graph.neighbours[self.node] if j not in sent)
-        return {j: factor * self.graph.weight(self.node, j) for j in unheard}
-
-    @property
-    def keeps(self) -> float:
-        """1 − κ."""
-        return 1 - sum(self.shares.values())
+        sent = self.sent(t)
+        return {j: self.factor * w for j, w in self.weights[t].items() if j != self.node and j not in sent}
 
     def mixed_in(self, t: int) -> Tensor:
         """κ·m_t, what these neighbours are expected to add."""
-        if not self.shares:
+        shares = self.shares(t)
+        if not shares:
             return torch.zeros(())
         any_node = torch.stack([model[t] for model in self.models.values()]).mean(0)
-        models = (self.models[j][t] if j in self.models else any_node for j in self.shares)
-        return sum((share * m for share, m in zip(self.shares.values(), models, strict=True)), torch.zeros(()))
+        models = (self.models[j][t] if j in self.models else any_node for j in shares)
+        return sum((share * m for share, m in zip(shares.values(), models, strict=True)), torch.zeros(()))
 
     def look(self, t: int) -> Look:
         """What round t shows."""
         now, sent = self.stretch[t], self.sent(t)
-        known = self.mixed_in(t)
+        known, keeps = self.mixed_in(t), 1 - sum(self.shares(t).values())
         for member, message in sent.items():
             difference = message[self.name] - now.messages[member, self.node][self.name]
             mixed = self.wire.expanded({self.name: difference}, message)[self.name]
-            known = known - self.graph.weight(self.node, member) * _flat(mixed)
+            known = known - self.weights[t].get(member, 0.0) * _flat(mixed)
         if self.name not in self.wire.wire.shapes:
-            return Look(_flat(next(iter(sent.values()))[self.name]), known)
+            return Look(_flat(next(iter(sent.values()))[self.name]), known, keeps=keeps)
         opened = [self.wire.wire.open(message) for message in sent.values()]
         seen = torch.cat([_flat(params[self.name]) for params, _ in opened], 1)
         here = torch.device("cpu")
-        return Look(seen, known, torch.cat([sketches[self.name].to(here).dense() for _, sketches in opened], 1))
+        return Look(seen, known, torch.cat([sketches[self.name].to(here).dense() for _, sketches in opened], 1), keeps)
 
 
 def _followed(path: _Path) -> tuple[list[Tensor], list[Tensor]]:
     """W_t and h_t of a node's parameter in each round."""
-    first, keeps = path.stretch[0], path.keeps
-    looks = [path.look(t) for t in range(len(path.stretch))]
+    first, looks = path.stretch[0], [path.look(t) for t in range(len(path.stretch))]
     if first.index == 0:
         begin, variance = _flat(first.down[path.name]), 1.0
     elif first.halves:
         begin = torch.stack([_flat(half[path.name]) for half in first.halves.values()]).mean(0)
-        variance = sum(keeps ** (2 * i) for i in range(first.index + 1))
+        variance = sum(looks[0].keeps ** (2 * i) for i in range(first.index + 1))
     else:
         begin, variance = torch.zeros_like(looks[0].known), UNKNOWN
-    halves = [look.seen for look in looks] if looks[0].sketches is None else smooth(looks, begin, variance, keeps)
-    return [begin, *(keeps * h + look.known for h, look in zip(halves, looks, strict=True))][:-1], halves
+    halves = [look.seen for look in looks] if looks[0].sketches is None else smooth(looks, begin, variance)
+    return [begin, *(look.keeps * h + look.known for h, look in zip(halves, looks, strict=True))][:-1], halves
 
 
 def _flat(w: Tensor) -> Tensor:
@@ -215,12 +220,11 @@ def _flat(w: Tensor) -> Tensor:
     return (w.flatten(1) if w.dim() > 1 else w[None]).double().cpu()
 
 
-def smooth(looks: Sequence[Look], begin: Tensor, variance: float, keeps: float) -> list[Tensor]:
+def smooth(looks: Sequence[Look], begin: Tensor, variance: float) -> list[Tensor]:
     """The likeliest h_t of each round, [rows, d]: Kalman's filter forward, Rauch, Tung and Striebel's smoother back.
 
     Args:
         looks: all with sketches. begin: the mean of the first h, [rows, d]. variance: of each of its entries.
-        keeps: 1 − κ.
     """
     one = torch.eye(begin.shape[1]).to(begin)
     x, p = begin, variance * one
@@ -234,9 +238,10 @@ def smooth(looks: Sequence[Look], begin: Tensor, variance: float, keeps: float) 
         x = x + (look.seen - x @ look.sketches) @ gain.T
         p = p - gain @ cross.T
         filtered.append((x, p))
-        x, p = keeps * x + look.known, keeps**2 * p + one
+        x, p = look.keeps * x + look.known, look.keeps**2 * p + one
     smoothed = [filtered[-1][0]]
-    for (x, p), (ahead, covariance) in zip(reversed(filtered[:-1]), reversed(predicted[1:]), strict=True):
-        back = torch.linalg.solve(covariance, keeps * p)  # its transpose, both being symmetric
+    steps = zip(looks[:-1], filtered[:-1], predicted[1:], strict=True)
+    for look, (x, p), (ahead, covariance) in reversed(list(steps)):
+        back = torch.linalg.solve(covariance, look.keeps * p)  # its transpose, both being symmetric
         smoothed.append(x + (smoothed[-1] - ahead) @ back)
     return smoothed[::-1]

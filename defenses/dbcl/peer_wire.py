@@ -39,6 +39,10 @@ class PeerWire:
         whole = self.wire.expand(differences, self.wire.open(message)[1])
         return {name: t * self.factor(message, name) for name, t in whole.items()}
 
+    def in_clear(self, message: Tensors) -> Tensors:
+        """Of a message the parameters that are not sketched."""
+        return {name: t for name, t in message.items() if name != SEED and name not in self.wire.shapes}
+
     def factor(self, message: Tensors, name: str) -> float:
         """c of a parameter, by the size of its sketch; 1 for those in clear."""
         if name not in self.wire.shapes or self.unbiased:

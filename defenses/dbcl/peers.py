@@ -18,6 +18,7 @@ from fedarena.defenses.d_sgd.peer_sgd import PeerSGD
 from fedarena.defenses.dbcl.neighbour_estimate import smoothed_traces, unsketched_traces
 from fedarena.defenses.dbcl.peer_wire import PeerWire
 from fedarena.defenses.dbcl.peers_card import Options
+from fedarena.defenses.dbcl.told_weights import Weights, told_weights
 from fedarena.defenses.dbcl.wire import SEED, DBCLWire
 from fedarena.problem.task import Task
 
@@ -52,4 +53,11 @@ class DBCLPeers(PeerSGD):
     ) -> Sequence[Trace] | NotApplicable:
         if threat.form == "paper":
             return unsketched_traces(self.wire.wire, seen, rounds)
-        return smoothed_traces(self.wire, self.graph, self.task, seen, rounds)
+        return smoothed_traces(self.wire, self.mixing_told, self.task, seen, rounds)
+
+    def mixing_told(self, stretch: Sequence[Seen], node: int) -> Sequence[Weights]:
+        """The weights by which a node mixed in each round of a stretch, as far as its neighbours can tell."""
+        usual = self.graph.mixing[node]
+        if not self.rests_on_one(node):
+            return [usual] * len(stretch)
+        return told_weights(usual, stretch, node, self.wire.in_clear)

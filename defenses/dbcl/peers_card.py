@@ -30,7 +30,7 @@ CARD = Card(
     title="DBCL between peers: neighbours exchange sketches of their models",
     target="fedarena.defenses.dbcl.peers:DBCLPeers",
     options=Options,
-    version=6,
+    version=7,
     paper="Matrix Sketching for Secure Collaborative Machine Learning (ICML)",
     authors="Zhang, Wang",
     year=2021,
@@ -73,7 +73,8 @@ CARD = Card(
             "where the smoother stops",
             "it takes the steps of all entries to be alike, and those of rounds to be independent. What other "
             "neighbours mixed into the victim's model it estimates: by what they sent to the readers, else by the mean "
-            "of all models that these have or follow. What an aggregation rule mixes it takes to be the mean. In the "
+            "of all models that these have or follow. What an aggregation rule mixes it takes to be the mean, but of a "
+            "rule that takes one message, such as Krum, it reads from what crosses in clear which one. In the "
             "end of a training, when most steps are short, it loses them (`bench reproduce dbcl/smoother-limits`).",
         ),
     ),

@@ -14,6 +14,7 @@ from fedarena.contracts.transcript import Round
 from fedarena.core.gradients import gradient
 from fedarena.core.tensors import Tensors, flatten, row, rows, scale
 from fedarena.core.threat import Form, NotApplicable, Party
+from fedarena.defenses.d_sgd.protocol import DSGD
 from fedarena.problem.problem import Problem
 
 
@@ -209,3 +210,38 @@ def test_with_a_round_missing_a_neighbours_momentum_stays() -> None:
         up = row(rounds[o.round].ups, o.clients[0])
         expected = up if o.round in (0, 3) else gradient_of(problem, rounds[o.round], o)
         assert relative_error(o.target, expected) < 5e-3
+
+
+def read_behind(rule: str, graph: str = "random-regular", lr: float = 0.05) -> tuple[str, list[float]]:
+    """The name of a neighbour's reading behind a rule, and the relative error of each upload."""
+    problem = nodes(12, rounds=14, batch_size=1, lr=lr)
+    protocol = peers(problem, f"d-sgd+{rule}", graph=graph, degree=6, draw=3)
+    run = trained(problem, protocol)
+    threat, seen = views(run)
+    readings = protocol.readings(threat, seen, range(1, 14))
+    assert not isinstance(readings, NotApplicable)
+    (reading,) = readings
+    return reading.name, [
+        relative_error(o.target, row(run.rounds[o.round].ups, *o.clients)) for o in reading.observations
+    ]
+
+
+@pytest.mark.parametrize(("rule", "lr", "most"), [("krum", 0.05, 8), ("arc+krum", 0.05, 5), ("clipping+krum", 2.0, 9)])
+def test_which_message_a_node_took_is_told_by_its_next_one(
+    rule: str, lr: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The upload is exact where that message was heard. To run the rule on the mean of those heard errs more often."""
+    name, errors = read_behind(rule, lr=lr)
+    assert name == "picked"
+    exact = sum(error < 1e-2 for error in errors)
+    assert exact >= most
+    monkeypatch.setattr(DSGD, "rests_on_one", lambda self, node: False)
+    name, errors = read_behind(rule, lr=lr)
+    assert name == "mixing"
+    assert exact > sum(error < 1e-2 for error in errors)
+
+
+def test_behind_krum_nothing_is_guessed_where_all_is_heard() -> None:
+    name, errors = read_behind("krum", graph="complete")
+    assert name == "mixing"
+    assert max(errors) < 1e-2
