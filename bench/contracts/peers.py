@@ -131,13 +131,14 @@ class Peers(Defense):
 
     def memory(self, state: State, node: int) -> Tensors:
         """What one node's rule remembers."""
-        return {name.removeprefix(MEMORY): t[node] for name, t in state.extra.items() if name.startswith(MEMORY)}
+        own = f"{MEMORY}{node}/"
+        return {name.removeprefix(own): t for name, t in state.extra.items() if name.startswith(own)}
 
     def after(self, state: State, models: Tensors, memories: Sequence[Tensors], honest: Sequence[int]) -> State:
         """The state after a round, from all nodes' models and what their rules remember."""
         extra = {NODE + name: t for name, t in models.items()}
-        if memories and memories[0]:
-            extra |= {MEMORY + name: t for name, t in stack(memories).items()}
+        for node, memory in enumerate(memories):  # apart: what a rule remembers depends on whom its node hears
+            extra |= {f"{MEMORY}{node}/{name}": t for name, t in memory.items()}
         mean = {name: t[list(honest)].mean(0) if len(honest) < len(t) else t.mean(0) for name, t in models.items()}
         return State(params=mean, round=state.round + 1, extra=extra, steps=state.steps + 1)
 

@@ -326,8 +326,9 @@ def test_which_rules_pick_one_upload() -> None:
     assert {n for n in RULES if rule(n).picks(8, 1)} == {"krum"}
     assert rule("multi-krum", m=1).picks(8, 1)
     assert not rule("nnm", rule("krum")).picks(8, 1)
-    assert rule("arc", rule("clipping", rule("krum"))).rests_on_one(8, 1)
-    assert not rule("clipping", rule("median")).rests_on_one(8, 1)
+    for name in ("arc", "clipping", "fldetector", "foundationfl"):
+        assert rule(name, rule("krum")).rests_on_one(8, 1)
+        assert not rule(name, rule("median")).rests_on_one(8, 1)
     done = run(rule("multi-krum", m=1), crowd(8), 1)
     assert torch.equal(done.vector, crowd(8)[int(done.used.argmax())])
 

@@ -104,7 +104,7 @@ def test_there_is_no_server_to_attack() -> None:
     assert isinstance(protocol.disclosure(client, theirs[0]), NotApplicable)
 
 
-@pytest.mark.parametrize("rule", ["median", "trimmed-mean", "nnm+krum"])
+@pytest.mark.parametrize("rule", ["median", "trimmed-mean", "nnm+krum", "fldetector+mean"])
 def test_a_node_mixes_by_any_rule(rule: str) -> None:
     problem = nodes(8, corrupted=1, rounds=40, batch_size=16)
     assert trained(problem, peers(problem, f"d-sgd+{rule}", degree=5)).accuracy > 0.5
