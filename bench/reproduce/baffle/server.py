@@ -19,7 +19,7 @@ from fedarena.reproduce.machine import Machine
 from fedarena.reproduce.progress import Progress
 from fedarena.reproduce.table import Row, Table, measured_by_name
 
-DIRECTIONS = (8, 16, 32, 64, 128, 256)
+DIRECTIONS = (8, 16, 32, 64, 128, 256, 512)
 PIXELS = 64
 SEARCH = {"labels": "given", "window": "11", "victims": "10", "restarts": "4", "outside": "1", "prior": "none"}
 """The prior of `baffle/adaptive`: no pixel is far outside of [0, 1]."""
@@ -33,12 +33,9 @@ SERVERS: Mapping[str, tuple[Threat, str, Settings]] = {
     CHOSEN: (MALICIOUS, "chosen-features", {"attack": {"victims": "10"}}),
 }
 """Kind of server → the party, its attack and the attack's options."""
-PIECES = {
-    f"{server}, K = {k}": (server, k)
-    for server in SERVERS
-    for k in DIRECTIONS
-    if server != SEARCHED or k <= PIXELS // 4
-}
+LARGEST = {"honest": DIRECTIONS[-1], "malicious": PIXELS, SEARCHED: PIXELS // 4, CHOSEN: PIXELS}
+"""Server → the largest K that it is asked for. With as many numbers as pixels a malicious one solves for all of them."""
+PIECES = {f"{server}, K = {k}": (server, k) for server in SERVERS for k in DIRECTIONS if k <= LARGEST[server]}
 MEASURED = (*IDENTIFIED, "psnr")
 
 

@@ -42,6 +42,7 @@ DEFENSES: Mapping[str, Mapping[str, str]] = {
     "baffle": {},
     "precode": {},
     "ats": {},
+    "sign-sgd": {},
 }
 """Defense → options. The first is none."""
 EXTENDED: Mapping[str, Mapping[str, str]] = {"precode": {"bottleneck": "256"}}
