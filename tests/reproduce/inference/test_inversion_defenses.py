@@ -34,7 +34,7 @@ from fedarena.reproduce.tables import TABLES
 def test_it_has_fifteen_defenses_four_attacks_and_eighteen_settings() -> None:
     assert len(DEFENSES) == 16  # one is none
     assert (len(ATTACKS), len(STAGES), len(VICTIMS), len(MODELS)) == (4, 3, 3, 2)
-    assert len(PIECES) == 15 * 4 * 3 * 3 * 2
+    assert len(PIECES) == 16 * 4 * 3 * 3 * 2
     assert TABLES["inversion/defenses"] == inversion_defenses.__name__
 
 
