@@ -34,7 +34,7 @@ SERVERS: Mapping[str, tuple[Threat, str, Settings]] = {
 }
 """Kind of server → the party, its attack and the attack's options."""
 LARGEST = {"honest": DIRECTIONS[-1], "malicious": PIXELS, SEARCHED: PIXELS // 4, CHOSEN: PIXELS}
-"""Server → the largest K that it is asked for. With as many numbers as pixels a malicious one solves for all of them."""
+"""Server → the largest K that it is asked for. From as many numbers as pixels a malicious one solves for all pixels."""
 PIECES = {f"{server}, K = {k}": (server, k) for server in SERVERS for k in DIRECTIONS if k <= LARGEST[server]}
 MEASURED = (*IDENTIFIED, "psnr")
 
