@@ -119,9 +119,9 @@ class Aggregator(ABC):
         """Whether the rule returns one of n uploads, that with the largest `used`, which all clients then receive."""
         return False
 
-    def rests_on_one(self, n: int, f: int) -> bool:
-        """Whether the rule returns one of n uploads, as it is or made shorter."""
-        return self.picks(n, f)
+    def takes_mean_of(self, n: int, f: int) -> int:
+        """Of how many of n uploads the rule returns the mean, as they are or made shorter; 0: it weighs otherwise."""
+        return 1 if self.picks(n, f) else 0
 
     @abstractmethod
     def __call__(self, x: Tensor, call: Call) -> Aggregate:

@@ -8,10 +8,10 @@ knows the upload, up = (W_v − h_v)/η. All nodes begin with one public model, 
     adaptive form   `mixing`      W_v is mixed from the messages that the party saw, by the protocol's own rule. For
                                   those that it did not see, the mean of all that it saw stands. For a client
                                   in a complete graph nothing is missing, and the upload is exact
-                    `picked`      for rules that take one message, such as Krum, if the party did not see all: W_v is
-                                  what the rule makes of many messages that are the same. Of those that v had and the
-                                  party saw, the one that leads nearest to h_v is taken to be picked. A step is short
-                                  beside the distance of two models, so the upload is exact if the party saw it
+                    `picked`      for rules that return the mean of few messages, such as Krum, if the party did not see
+                                  all: h_v tells which ones (`fedarena.contracts.taken_messages`), and W_v is what the
+                                  rule makes of many messages that are this mean. For Krum the upload is exact where the
+                                  party saw the message; ARC may shorten it, by what others sent
 
 Of a momentum the adaptive form keeps what the round alone added, where it knows the victim's upload of the round
 before, too (`fedarena.contracts.fresh_uploads`). That takes the messages of the two rounds before; all nodes take part
@@ -23,11 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+import torch
+
 from fedarena.contracts.fresh_uploads import undoes_momentum, without_earlier
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.peers import NO_SERVER, Peers
 from fedarena.contracts.plain_readings import plain_gradient
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, images_behind
+from fedarena.contracts.taken_messages import FEW, nearest_weights
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
@@ -84,7 +87,9 @@ def plain_traces(defense: Peers, threat: Threat, seen: Mapping[int, Seen], round
     """Of messages that are models."""
     if threat.form == "paper":
         name, model = "difference", _before
-    elif all(defense.rests_on_one(victim_of(seen[t])) and not _all_heard(defense, seen, t) for t in rounds if t):
+    elif any(
+        0 < defense.takes_mean_of(victim_of(seen[t])) <= FEW and not _all_heard(defense, seen, t) for t in rounds if t
+    ):
         name, model = "picked", _picked
     else:
         name, model = "mixing", _mixed
@@ -118,9 +123,8 @@ def _mixed(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
     if not t:
         return seen[t].down
     victim, messages = victim_of(seen[t]), heard(seen[t - 1])
-    around = defense.graph.mixing[victim]
-    usual = weighted_mean(stack(list(messages.values())), next(iter(messages[victim].values())).new_ones(len(messages)))
-    known_or_usual = {j: messages.get(j, usual) for j in around}
+    usual = _usual(messages)
+    known_or_usual = {j: messages.get(j, usual) for j in defense.graph.mixing[victim]}
     return _mix(defense.in_round(t - 1), messages[victim], victim, known_or_usual)
 
 
@@ -130,18 +134,20 @@ def _all_heard(defense: Peers, seen: Mapping[int, Seen], t: int) -> bool:
 
 
 def _picked(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
-    """What the victim made of the one message that it took, if that was among those that are known."""
+    """What the victim made of the few messages that it took, as far as its next message tells."""
     if not t:
         return seen[t].down
     victim, messages = victim_of(seen[t]), heard(seen[t - 1])
-    sent, then = messages[victim], flatten(heard(seen[t])[victim])
-    around = defense.graph.mixing[victim]
+    around, own = defense.graph.mixing[victim], messages[victim]
+    sent, then = {j: flatten(message) for j, message in messages.items()}, flatten(heard(seen[t])[victim])
+    weights, usual = nearest_weights(around, sent, then, defense.takes_mean_of(victim)), _usual(messages)
+    mean = weighted_mean(stack([messages.get(j, usual) for j in weights]), torch.tensor([*weights.values()]))
+    return _mix(defense.in_round(t - 1), own, victim, dict.fromkeys(around, mean))
 
-    def led_to(message: Tensors) -> Tensors:
-        return _mix(defense.in_round(t - 1), sent, victim, dict.fromkeys(around, message))
 
-    models = [led_to(messages[j]) for j in around if j in messages]
-    return min(models, key=lambda model: float((flatten(model) - then).norm()))
+def _usual(messages: Mapping[int, Tensors]) -> Tensors:
+    """The mean of all messages."""
+    return weighted_mean(stack(list(messages.values())), torch.ones(len(messages)))
 
 
 def _mix(defense: Peers, own: Tensors, node: int, messages: Mapping[int, Tensors]) -> Tensors:

@@ -92,10 +92,10 @@ class Peers(Defense):
         """f, how many of a neighbourhood a node assumes to be corrupted: as many as of all, at most a minority."""
         return min(self.task.assumed_corrupted, (uploads - 1) // 2)
 
-    def rests_on_one(self, node: int) -> bool:
-        """Whether a node mixes the message of one neighbour alone, or stays at its own model."""
+    def takes_mean_of(self, node: int) -> int:
+        """Of how many messages a node takes the mean, its own among them; 0: it weighs all."""
         size = len(self.graph.mixing[node])
-        return self.rule is not None and self.rule.rests_on_one(size, self.assumed(size))
+        return 0 if self.rule is None else self.rule.takes_mean_of(size, self.assumed(size))
 
     # -- the nodes ---------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ class ARC(Wrapper):
     def averages(self, n: int, f: int) -> bool:
         return f == 0 and self.inner.averages(n, f)
 
-    def rests_on_one(self, n: int, f: int) -> bool:
-        return self.inner.rests_on_one(n, f)
+    def takes_mean_of(self, n: int, f: int) -> int:
+        return self.inner.takes_mean_of(n, f)
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         norms, n = lengths(x), len(x)

@@ -14,8 +14,8 @@ class Clipping(Wrapper):
 
     options: Options
 
-    def rests_on_one(self, n: int, f: int) -> bool:
-        return self.inner.rests_on_one(n, f)
+    def takes_mean_of(self, n: int, f: int) -> int:
+        return self.inner.takes_mean_of(n, f)
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         return clipped(x, clipping(lengths(x), self.options.c), self.inner, call)

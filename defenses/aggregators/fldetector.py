@@ -35,8 +35,8 @@ class FLDetector(Wrapper):
         require(n >= 2 * f + 1, "fldetector", n, f, "2f + 1 uploads or more")
         super().check(n, f)
 
-    def rests_on_one(self, n: int, f: int) -> bool:
-        return self.inner.rests_on_one(n, f)
+    def takes_mean_of(self, n: int, f: int) -> int:
+        return self.inner.takes_mean_of(n, f)
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         senders = call.clients(len(x))

@@ -34,8 +34,8 @@ class FoundationFL(Wrapper):
         except UserError as error:  # its message describes the rows of the inner rule
             raise UserError(f"aggregator foundationfl: {n} uploads and {self._copies(n)} copies: {error}") from None
 
-    def rests_on_one(self, n: int, f: int) -> bool:
-        return self.inner.rests_on_one(n + self._copies(n), f)
+    def takes_mean_of(self, n: int, f: int) -> int:
+        return self.inner.takes_mean_of(n + self._copies(n), f)
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         n, chosen = len(x), farthest_from_the_extremes(x)

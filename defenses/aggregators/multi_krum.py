@@ -26,7 +26,10 @@ class MultiKrum(Aggregator):
         return (self.options.m or n - f) == n
 
     def picks(self, n: int, f: int) -> bool:
-        return (self.options.m or n - f) == 1
+        return self.takes_mean_of(n, f) == 1
+
+    def takes_mean_of(self, n: int, f: int) -> int:
+        return self.options.m or n - f
 
     def __call__(self, x: Tensor, call: Call) -> Aggregate:
         m = self.options.m or len(x) - call.f

@@ -17,9 +17,9 @@ nothing there, the mean of all models that the coalition has or follows stands i
 other end of its edge, with κ = 0, and then the victim. The first h begins at the public model.
 
 Of an aggregation rule's mixing the same is assumed, though it mixes otherwise: what it leaves out or bounds is taken
-to be part of the step. Of a rule that takes one message, w_vj are told by what crosses in clear
-(`fedarena.defenses.dbcl.told_weights`). The gradient is then (W_t − h_t)/η at the smoothed models. With k·s ≥ d the
-sketches of a round show most of h_t itself, and m_t alone is a guess.
+to be part of the step. Of a rule that takes the mean of few messages, such as Krum, w_vj are told by what crosses in
+clear, biases and the output layer (`fedarena.contracts.taken_messages`). The gradient is then (W_t − h_t)/η at the
+smoothed models. With k·s ≥ d the sketches of a round show most of h_t itself, and m_t alone is a guess.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.tensors import Tensors
 from fedarena.defenses.dbcl.peer_wire import PeerWire
-from fedarena.defenses.dbcl.told_weights import Weights
 from fedarena.defenses.dbcl.update_estimate import PSEUDO_INVERSE, TRANSPOSE, unsketched
 from fedarena.defenses.dbcl.wire import DBCLWire
 from fedarena.problem.task import Task
@@ -70,6 +69,8 @@ def _sent_by(node: int, now: Seen) -> dict[int, Tensors]:
     return {receiver: sent for (sender, receiver), sent in now.messages.items() if sender == node}
 
 
+Weights = Mapping[int, float]
+"""Node → the weight of its message; a node that is not named has none."""
 Mixing = Callable[[Sequence[Seen], int], Sequence[Weights]]
 """A stretch of rounds and a node → the weights of the messages that it mixed in each round."""
 Models = Mapping[int, Sequence[Tensor]]

@@ -7,18 +7,20 @@ W_i ← h_i − c Σ_j w_ij (h_i − h_j) S_ij S_ijᵀ, c = s/d (contraction) or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from fedarena.contracts.aggregator import Aggregator
+from fedarena.contracts.peer_readings import heard
+from fedarena.contracts.taken_messages import FEW, nearest_weights
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
-from fedarena.core.tensors import Tensors
+from fedarena.core.tensors import Tensors, flatten
 from fedarena.core.threat import NotApplicable, Threat
 from fedarena.defenses.d_sgd.peer_sgd import PeerSGD
-from fedarena.defenses.dbcl.neighbour_estimate import smoothed_traces, unsketched_traces
+from fedarena.defenses.dbcl.neighbour_estimate import Weights, smoothed_traces, unsketched_traces
 from fedarena.defenses.dbcl.peer_wire import PeerWire
 from fedarena.defenses.dbcl.peers_card import Options
-from fedarena.defenses.dbcl.told_weights import Weights, told_weights
 from fedarena.defenses.dbcl.wire import SEED, DBCLWire
 from fedarena.problem.task import Task
 
@@ -57,7 +59,9 @@ class DBCLPeers(PeerSGD):
 
     def mixing_told(self, stretch: Sequence[Seen], node: int) -> Sequence[Weights]:
         """The weights by which a node mixed in each round of a stretch, as far as its neighbours can tell."""
-        usual = self.graph.mixing[node]
-        if not self.rests_on_one(node):
-            return [usual] * len(stretch)
-        return told_weights(usual, stretch, node, self.wire.in_clear)
+        around, taken = self.graph.mixing[node], self.takes_mean_of(node)
+        if not 0 < taken <= FEW:
+            return [around] * len(stretch)
+        sent = [{j: flatten(self.wire.in_clear(m)).double() for j, m in heard(now).items()} for now in stretch]
+        told = [nearest_weights(around, before, after[node], taken) for before, after in pairwise(sent)]
+        return [*told, around]  # nothing follows the last round

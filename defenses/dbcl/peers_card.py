@@ -74,7 +74,7 @@ CARD = Card(
             "it takes the steps of all entries to be alike, and those of rounds to be independent. What other "
             "neighbours mixed into the victim's model it estimates: by what they sent to the readers, else by the mean "
             "of all models that these have or follow. What an aggregation rule mixes it takes to be the mean, but of a "
-            "rule that takes one message, such as Krum, it reads from what crosses in clear which one. In the "
+            "rule that takes few messages, such as Krum, it reads from what crosses in clear which ones. In the "
             "end of a training, when most steps are short, it loses them (`bench reproduce dbcl/smoother-limits`).",
         ),
     ),

@@ -327,8 +327,10 @@ def test_which_rules_pick_one_upload() -> None:
     assert rule("multi-krum", m=1).picks(8, 1)
     assert not rule("nnm", rule("krum")).picks(8, 1)
     for name in ("arc", "clipping", "fldetector", "foundationfl"):
-        assert rule(name, rule("krum")).rests_on_one(8, 1)
-        assert not rule(name, rule("median")).rests_on_one(8, 1)
+        assert rule(name, rule("krum")).takes_mean_of(8, 1) == 1
+        assert rule(name, rule("median")).takes_mean_of(8, 1) == 0
+    assert rule("multi-krum", m=2).takes_mean_of(8, 1) == 2
+    assert rule("multi-krum").takes_mean_of(8, 1) == 7
     done = run(rule("multi-krum", m=1), crowd(8), 1)
     assert torch.equal(done.vector, crowd(8)[int(done.used.argmax())])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from fedarena.core.gradients import gradient
 from fedarena.core.tensors import Tensors, flatten, row, rows, scale
 from fedarena.core.threat import Form, NotApplicable, Party
 from fedarena.defenses.d_sgd.protocol import DSGD
+from fedarena.federation.compose import make_defense, parse_defense
 from fedarena.problem.problem import Problem
 
 
@@ -212,10 +214,13 @@ def test_with_a_round_missing_a_neighbours_momentum_stays() -> None:
         assert relative_error(o.target, expected) < 5e-3
 
 
-def read_behind(rule: str, graph: str = "random-regular", lr: float = 0.05) -> tuple[str, list[float]]:
+GRAPH = {"d-sgd.degree": "6", "d-sgd.draw": "3"}
+
+
+def read_behind(rule: str, options: dict[str, str] = GRAPH, lr: float = 0.05) -> tuple[str, list[float]]:
     """The name of a neighbour's reading behind a rule, and the relative error of each upload."""
     problem = nodes(12, rounds=14, batch_size=1, lr=lr)
-    protocol = peers(problem, f"d-sgd+{rule}", graph=graph, degree=6, draw=3)
+    protocol: Any = make_defense(parse_defense(f"d-sgd+{rule}", options), problem.task)
     run = trained(problem, protocol)
     threat, seen = views(run)
     readings = protocol.readings(threat, seen, range(1, 14))
@@ -235,13 +240,33 @@ def test_which_message_a_node_took_is_told_by_its_next_one(
     assert name == "picked"
     exact = sum(error < 1e-2 for error in errors)
     assert exact >= most
-    monkeypatch.setattr(DSGD, "rests_on_one", lambda self, node: False)
+    monkeypatch.setattr(DSGD, "takes_mean_of", lambda self, node: 0)
     name, errors = read_behind(rule, lr=lr)
     assert name == "mixing"
     assert exact > sum(error < 1e-2 for error in errors)
 
 
+def test_of_two_messages_that_a_node_took_the_next_one_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = {**GRAPH, "multi-krum.m": "2"}
+    name, told = read_behind("multi-krum", two)
+    assert name == "picked"
+    monkeypatch.setattr(DSGD, "takes_mean_of", lambda self, node: 0)
+    name, run = read_behind("multi-krum", two)
+    assert name == "mixing"
+    assert sum(told) < sum(run)
+
+
+def test_in_the_first_round_alone_a_rule_is_not_asked() -> None:
+    problem = nodes(6, rounds=1)
+    for name in ("d-sgd", "d-sgd+krum"):
+        protocol = peers(problem, name)
+        threat, seen = views(trained(problem, protocol))
+        readings = protocol.readings(threat, seen, [0])
+        assert not isinstance(readings, NotApplicable)
+        assert [reading.name for reading in readings] == ["mixing"]
+
+
 def test_behind_krum_nothing_is_guessed_where_all_is_heard() -> None:
-    name, errors = read_behind("krum", graph="complete")
+    name, errors = read_behind("krum", {"d-sgd.graph": "complete"})
     assert name == "mixing"
     assert max(errors) < 1e-2
