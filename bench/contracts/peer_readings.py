@@ -23,18 +23,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import torch
-
 from fedarena.contracts.fresh_uploads import undoes_momentum, without_earlier
 from fedarena.contracts.observation import Observation, Reading
 from fedarena.contracts.peers import NO_SERVER, Peers
 from fedarena.contracts.plain_readings import plain_gradient
 from fedarena.contracts.simulators import PlainGradient, ThroughProtocol, images_behind
-from fedarena.contracts.taken_messages import FEW, nearest_weights
+from fedarena.contracts.taken_messages import are_told, nearest_mean
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.rng import Rng
-from fedarena.core.tensors import Tensors, combine, flatten, same_names, stack, weighted_mean
+from fedarena.core.tensors import Tensors, combine, flatten, same_names, shaped, stack, weighted_mean
 from fedarena.core.threat import CURIOUS, NotApplicable, Threat
 
 MOMENTUM_LEFT = ", momentum left"
@@ -88,7 +86,7 @@ def plain_traces(defense: Peers, threat: Threat, seen: Mapping[int, Seen], round
     if threat.form == "paper":
         name, model = "difference", _before
     elif any(
-        0 < defense.takes_mean_of(victim_of(seen[t])) <= FEW and not _all_heard(defense, seen, t) for t in rounds if t
+        are_told(defense.takes_mean_of(victim_of(seen[t]))) and not _all_heard(defense, seen, t) for t in rounds if t
     ):
         name, model = "picked", _picked
     else:
@@ -123,7 +121,7 @@ def _mixed(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
     if not t:
         return seen[t].down
     victim, messages = victim_of(seen[t]), heard(seen[t - 1])
-    usual = _usual(messages)
+    usual = weighted_mean(stack(list(messages.values())), next(iter(messages[victim].values())).new_ones(len(messages)))
     known_or_usual = {j: messages.get(j, usual) for j in defense.graph.mixing[victim]}
     return _mix(defense.in_round(t - 1), messages[victim], victim, known_or_usual)
 
@@ -140,14 +138,8 @@ def _picked(defense: Peers, seen: Mapping[int, Seen], t: int) -> Tensors:
     victim, messages = victim_of(seen[t]), heard(seen[t - 1])
     around, own = defense.graph.mixing[victim], messages[victim]
     sent, then = {j: flatten(message) for j, message in messages.items()}, flatten(heard(seen[t])[victim])
-    weights, usual = nearest_weights(around, sent, then, defense.takes_mean_of(victim)), _usual(messages)
-    mean = weighted_mean(stack([messages.get(j, usual) for j in weights]), torch.tensor([*weights.values()]))
+    mean = shaped(nearest_mean(around, sent, then, defense.takes_mean_of(victim))[1], own)
     return _mix(defense.in_round(t - 1), own, victim, dict.fromkeys(around, mean))
-
-
-def _usual(messages: Mapping[int, Tensors]) -> Tensors:
-    """The mean of all messages."""
-    return weighted_mean(stack(list(messages.values())), torch.ones(len(messages)))
 
 
 def _mix(defense: Peers, own: Tensors, node: int, messages: Mapping[int, Tensors]) -> Tensors:

@@ -17,8 +17,15 @@ FEW = 2
 """The most messages that are told. The more there are, the more of a step lies between their means."""
 
 
-def nearest_weights(around: Collection[int], sent: Mapping[int, Tensor], then: Tensor, taken: int) -> dict[int, float]:
-    """The weights of the messages of a neighbourhood that lead nearest to the node's next message.
+def are_told(taken: int) -> bool:
+    """Whether so many messages can be told; 0: the rule weighs otherwise."""
+    return 0 < taken <= FEW
+
+
+def nearest_mean(
+    around: Collection[int], sent: Mapping[int, Tensor], then: Tensor, taken: int
+) -> tuple[dict[int, float], Tensor]:
+    """The weights of the messages of a neighbourhood that lead nearest to the node's next message, and their mean.
 
     Args:
         around: the neighbourhood, the node included. sent: what was heard, flat. then: the node's next message, flat.
@@ -26,11 +33,11 @@ def nearest_weights(around: Collection[int], sent: Mapping[int, Tensor], then: T
     """
     any_node = torch.stack(list(sent.values())).mean(0)
 
-    def away(weights: Mapping[int, float]) -> float:
-        mean = torch.stack([w * sent.get(j, any_node) for j, w in weights.items()]).sum(0)
-        return float((mean - then).norm())
+    def mean(weights: Mapping[int, float]) -> Tensor:
+        return torch.stack([w * sent.get(j, any_node) for j, w in weights.items()]).sum(0)
 
-    return min(_possible(around, sent, taken), key=away)
+    means = ((weights, mean(weights)) for weights in _possible(around, sent, taken))
+    return min(means, key=lambda found: float((found[1] - then).norm()))
 
 
 def _possible(around: Collection[int], sent: Collection[int], taken: int) -> Iterator[dict[int, float]]:

@@ -107,8 +107,12 @@ def smoothed_traces(
     device = next(iter(_of_victim(seen[rounds[0]]).values()))[next(iter(shapes))].device
     for stretch in _stretches(sorted(seen)):
         wanted = [t for t in rounds if t in stretch and (t == 0 or t > stretch[0])]
-        for name, shape in shapes.items() if wanted else ():
-            before, after = _parameter(wire, mixing, [seen[t] for t in stretch], name)
+        if not wanted:
+            continue
+        views = [seen[t] for t in stretch]
+        weights = {node: mixing(views, node) for node in sorted(heard(views[0]).keys() - views[0].halves.keys())}
+        for name, shape in shapes.items():
+            before, after = _parameter(wire, weights, views, name)
             for t in wanted:
                 for model, x in zip(models[t], (before[t - stretch[0]], after[t - stretch[0]]), strict=True):
                     model[name] = x.reshape(shape).to(device)
@@ -126,17 +130,21 @@ def _stretches(rounds: Sequence[int]) -> list[list[int]]:
     return cut
 
 
-def _parameter(wire: PeerWire, mixing: Mixing, stretch: Sequence[Seen], name: str) -> tuple[list[Tensor], list[Tensor]]:
-    """The victim's W_t and h_t of one parameter in each round of a stretch, in single precision."""
+def _parameter(
+    wire: PeerWire, weights: Mapping[int, Sequence[Weights]], stretch: Sequence[Seen], name: str
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The victim's W_t and h_t of one parameter in each round of a stretch, in single precision.
+
+    Args:
+        weights: by which each of the nodes that the party follows mixed in each round.
+    """
     own = {i: [_flat(now.halves[i][name]) for now in stretch] for i in stretch[0].halves}
     victim = victim_of(stretch[0])
-    others = heard(stretch[0]).keys() - {victim, *own}
 
     def followed(node: int, models: Models) -> tuple[list[Tensor], list[Tensor]]:
-        weights = mixing(stretch, node)
-        return _followed(_Path(wire, weights=weights, stretch=stretch, name=name, node=node, models=models))
+        return _followed(_Path(wire, weights=weights[node], stretch=stretch, name=name, node=node, models=models))
 
-    before, after = followed(victim, {j: followed(j, own)[1] for j in sorted(others)} | own)
+    before, after = followed(victim, {j: followed(j, own)[1] for j in weights if j != victim} | own)
     return [w.float() for w in before], [h.float() for h in after]
 
 

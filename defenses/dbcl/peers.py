@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from fedarena.contracts.aggregator import Aggregator
 from fedarena.contracts.peer_readings import heard
-from fedarena.contracts.taken_messages import FEW, nearest_weights
+from fedarena.contracts.taken_messages import are_told, nearest_mean
 from fedarena.contracts.trace import Trace
 from fedarena.contracts.transcript import Seen
 from fedarena.core.errors import UserError
@@ -60,8 +60,8 @@ class DBCLPeers(PeerSGD):
     def mixing_told(self, stretch: Sequence[Seen], node: int) -> Sequence[Weights]:
         """The weights by which a node mixed in each round of a stretch, as far as its neighbours can tell."""
         around, taken = self.graph.mixing[node], self.takes_mean_of(node)
-        if not 0 < taken <= FEW:
+        if not are_told(taken):
             return [around] * len(stretch)
         sent = [{j: flatten(self.wire.in_clear(m)).double() for j, m in heard(now).items()} for now in stretch]
-        told = [nearest_weights(around, before, after[node], taken) for before, after in pairwise(sent)]
+        told = [nearest_mean(around, before, after[node], taken)[0] for before, after in pairwise(sent)]
         return [*told, around]  # nothing follows the last round

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedarena.contracts.taken_messages import nearest_weights
+from fedarena.contracts.taken_messages import nearest_mean
 
 SENT = {
     0: torch.tensor([0.0, 0.0]),
@@ -29,8 +29,8 @@ AROUND = (0, 1, 2, 3, 4)
 def test_the_mean_nearest_to_the_next_message_was_taken(
     then: tuple[float, float], taken: int, weights: dict[int, float]
 ) -> None:
-    assert nearest_weights(AROUND, SENT, torch.tensor(then), taken) == weights
+    assert nearest_mean(AROUND, SENT, torch.tensor(then), taken)[0] == weights
 
 
 def test_what_is_heard_from_outside_is_not_taken() -> None:
-    assert nearest_weights((0, 1), SENT, torch.tensor([8.0, 8.0]), 1) == {1: 1.0}
+    assert nearest_mean((0, 1), SENT, torch.tensor([8.0, 8.0]), 1)[0] == {1: 1.0}
