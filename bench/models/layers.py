@@ -14,8 +14,8 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 def groups(channels: int) -> int:
-    """Groups of `norm=group`: one per 16 channels, but at least two (BAFFLE's code)."""
-    return max(2, channels // 16)
+    """Groups of `norm=group`: one per 16 channels, but at least two (BAFFLE's code); fewer where they do not divide."""
+    return next(n for n in range(max(2, channels // 16), 0, -1) if channels % n == 0)
 
 
 def norm(name: str, channels: int) -> dict[str, nn.Module]:

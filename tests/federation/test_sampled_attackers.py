@@ -111,11 +111,13 @@ def test_every_attack_plays_every_cohort(
     memories: dict[int, Tensors] = {}
     for r, cohort in zip(run.rounds, cycle(cohorts(p)), strict=False):
         assert r.participants == cohort
+        largest = float(flatten(r.down).abs().max())
+        rounded_off = 1e-6 * min(1e3, max(1.0, largest))  # it differs between processors, and more in bent models
         for i, client in enumerate(cohort):
             if client not in p.corrupted and rule not in AGAINST.values():
                 up, memories[client] = defense.client(r.down, r.batches[i], memories.get(client, {}), {})
                 for kind, t in row(r.ups, i).items():
-                    torch.testing.assert_close(t, up[kind], rtol=1e-4, atol=1e-6)
+                    torch.testing.assert_close(t, up[kind], rtol=1e-4, atol=rounded_off)
 
 
 class Watching(Poisoning):

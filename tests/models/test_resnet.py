@@ -101,7 +101,14 @@ def test_biases_are_in_all_layers_or_in_none(skip: str, bias: bool) -> None:
         assert not torch.allclose(functional_call(module, moved, (x,)), functional_call(module, params, (x,)))
 
 
-OTHER: dict[str, Any] = {"depth": 32, "skip": "concat", "bias": True, "init": "default", "branch_scale": 0.5}
+OTHER: dict[str, Any] = {
+    "depth": 32,
+    "skip": "concat",
+    "bias": True,
+    "init": "default",
+    "branch_scale": 0.5,
+    "norm": "group",
+}
 
 
 @pytest.mark.parametrize("name", [f.name for f in dataclasses.fields(Options)])
@@ -135,6 +142,41 @@ def test_the_usual_factor_is_on_the_last_convolution_of_every_block_alone(
     last = [name for name in ratios if ".conv2." in name]
     assert len(last) == blocks
     assert all(ratios[name] == pytest.approx(2 / factor if name in last else 1) for name in ratios)
+
+
+def plain_with_norm(params: dict[str, Tensor], x: Tensor, n: int = 3) -> Tensor:
+    """The network with GroupNorm, written out with functions."""
+
+    def normed(h: Tensor, name: str, **how: Any) -> Tensor:
+        h = F.conv2d(h, params[f"{name}.layer.weight"], **how)
+        parts = h.unflatten(1, (max(2, h.shape[1] // 16), -1))
+        mean, var = parts.mean((2, 3, 4), keepdim=True), parts.var((2, 3, 4), keepdim=True, correction=0)
+        return ((parts - mean) / (var + 1e-5).sqrt()).flatten(1, 2)
+
+    h = normed(x, "conv", padding=1).relu()
+    for stage in (1, 2, 3):
+        for i in range(1, n + 1):
+            name, stride = f"block{stage}_{i}", 2 if stage > 1 and i == 1 else 1
+            branch = normed(h, f"{name}.conv1", stride=stride, padding=1).relu()
+            branch = normed(branch, f"{name}.conv2", padding=1)
+            h = ((h if stride == 1 else normed(h, f"{name}.shortcut", stride=2)) + branch).relu()
+    return h.mean((2, 3)) @ params["out.weight"].T
+
+
+def test_a_norm_follows_every_convolution_and_no_factor_is_needed() -> None:
+    module, params = made(norm="group")
+    x = images(5, *SMALL)
+    assert torch.allclose(functional_call(module, params, (x,)), plain_with_norm(params, x), rtol=1e-4, atol=1e-5)
+    ones, without = made(norm="group", branch_scale=1.0)[1], made(branch_scale=1.0)[1]
+    assert all(torch.equal(params[name], ones[name]) for name in ones)
+    assert [p.shape for p in params.values()] == [p.shape for p in without.values()]
+    assert 0.02 < spread(depth=56, norm="group") < 5
+
+
+@pytest.mark.parametrize("norm", ["group", "batch"])
+def test_channels_that_no_two_groups_divide_can_be_normed(norm: str) -> None:
+    module, params = made(skip="concat", norm=norm)  # 16 channels shared out over 3 blocks: 5, 5, 6
+    assert functional_call(module, params, (images(5, *SMALL),)).isfinite().all()
 
 
 def spread(**options: Any) -> float:

@@ -24,8 +24,8 @@ def norm_option(default: str, listed: bool = True) -> Any:
     """The field, with what BAFFLE's code uses for its models."""
     return option(
         default,
-        "normalisation without parameters: group GroupNorm of max(2, channels/16) groups; batch the statistics of the "
-        "batch at hand",
+        "normalisation without parameters: group GroupNorm of max(2, channels/16) groups, or the next fewer that "
+        "divide; batch the statistics of the batch at hand",
         choices=NORMS,
         listed=listed,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fedarena.core.card import Card
 from fedarena.core.options import option
 from fedarena.models.cards.distributions import init_option
+from fedarena.models.cards.layers import BATCH_FACT, norm_option
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,17 @@ class Options:
     init: str = init_option("kaiming")
     branch_scale: float | None = option(
         None,
-        "initial factor on the last convolution of every block; none: 1/blocks with skip=add, 1 with skip=concat",
+        "initial factor on the last convolution of every block; none: 1/blocks with skip=add without a norm, else 1",
         above=0,
+        idle_with=("norm", "group", "batch"),
     )
+    norm: str = norm_option("none", listed=False)
 
 
 CARD = Card(
     name="resnet",
     kind="model",
-    title="ResNet of depth 20, 32 or 56 for small images, without normalisation, as PBPFL trains it",
+    title="ResNet of depth 20, 32 or 56 for small images: without normalisation, as PBPFL trains it, or with it",
     target="fedarena.models.resnet:ResNet",
     options=Options,
     paper="Deep Residual Learning for Image Recognition (CVPR)",
@@ -38,8 +41,9 @@ CARD = Card(
     url="https://arxiv.org/abs/1512.03385",
     equations="Section 4.2, n = 3, 5, 9; Eq. 1 and 2",
     departures=(
-        "No batch normalisation and, unless bias=true, no biases: as in the released code of PBPFL (Feng et al. 2020, "
-        "arXiv 2002.09843), whose masks rest on it.",
+        "Without norm=batch no batch normalisation and, unless bias=true, no biases: as in the released code of PBPFL "
+        "(Feng et al. 2020, arXiv 2002.09843), whose masks rest on it. Norms have no parameters; those of He et al. "
+        "have.",
         "Where a stage begins with stride 2, the shortcut is a 1x1 convolution of stride 2, as in PBPFL's code; its "
         "paper gives no detail. He et al. subsample and fill up with zeros on CIFAR-10.",
         "PBPFL's paper says that skip connections are concatenated (Figure 2) and gives no widths; its code adds. "
@@ -52,6 +56,7 @@ CARD = Card(
     "skip=add (He et al., Table 6: 0.27 M, 0.46 M, 0.85 M): tests/models/test_resnet.py. PBPFL's 0.85 MB of ResNet56 "
     "are millions of parameters, 3.4 MB as 32-bit numbers",
     facts=(
+        BATCH_FACT,
         ("skip=concat", "247,744, 391,888 and 680,176 parameters at depth 20, 32 and 56"),
         (
             "scale at the start",
