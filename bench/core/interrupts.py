@@ -79,6 +79,25 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
+def unchanged_interrupts() -> Iterator[None]:
+    """What a library makes of interrupts while the context is open ends with it, and is an interrupt.
+
+    Ray ends the process at SIGTERM, for one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        yield
+    except SystemExit:
+        raise KeyboardInterrupt from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
 def hiding_interrupts() -> Iterator[None]:
     """Threads and processes that are started while the context is open do not see Ctrl-C until `see_interrupts`.
 

@@ -191,7 +191,10 @@ def _become(order: dict[str, Any], files: list[int]) -> None:
 def main(number: int) -> None:
     """Run the template, whose owner has the other end of a socket."""
     with socket.socket(fileno=number) as control:
-        order, files = _next_child(control)
+        try:
+            order, files = _next_child(control)
+        except ConnectionError:  # the owner has ended
+            os._exit(0)
     _become(order, files)
     serve(importlib.import_module(order["module"]).work)
 

@@ -37,8 +37,11 @@ def serve(work: Callable[[Any, Say], bytes]) -> None:
     threading.Thread(target=_receive, args=(source, requests), daemon=True).start()
 
     def send(kind: str, content: Any, more: bytes = b"") -> None:
-        line.write(json.dumps([kind, content]).encode() + b"\n" + more)
-        line.flush()
+        try:
+            line.write(json.dumps([kind, content]).encode() + b"\n" + more)
+            line.flush()
+        except BrokenPipeError:  # the parent has ended
+            os._exit(1)
 
     _compute_as(*pickle.loads(requests.get()))
     from fedarena.core.global_generators import seeded_generators

@@ -185,8 +185,10 @@ class _Run:
                 else:
                     self._stuck()
                 continue
-            patience = LOOK if self.claimed_by_others else None
+            patience = LOOK if self.claimed_by_others else self.place.patience
             done = wait([self.tally.failed, *self.under_way], patience, FIRST_COMPLETED).done
+            if not done:
+                self.place.look()
             self.tally.require_success()
             for future in done:
                 self._take(future, self.under_way.pop(future))

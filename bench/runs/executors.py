@@ -15,13 +15,14 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
+from multiprocessing import connection, resource_tracker
 from typing import Any
 
 from fedarena.core import plugin_file
 from fedarena.core.errors import ClusterGone, UserError, WorkerDied
-from fedarena.core.interrupts import hiding_interrupts, see_interrupts, uninterrupted
+from fedarena.core.interrupts import hiding_interrupts, see_interrupts, unchanged_interrupts, uninterrupted
 from fedarena.core.streams import open_streams
 from fedarena.runs.left_semaphores import remove_left_semaphores
 from fedarena.runs.worker_messages import end_with_parent
@@ -38,10 +39,12 @@ class Executor(ABC):
     Attributes:
         slots: how many calls should be under way at once.
         near: whether calls run on this machine, so that they can reach this process by a local socket.
+        patience: seconds without a result after which `look` should be called; None: never.
     """
 
     slots: int = 1
     near: bool = True
+    patience: float | None = None
 
     @abstractmethod
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
@@ -49,6 +52,9 @@ class Executor(ABC):
 
     def warm(self) -> None:  # noqa: B027  (not every executor needs it)
         """Begin a slow start in the background, while the caller does something else."""
+
+    def look(self) -> None:  # noqa: B027  (not every executor needs it)
+        """Find out whether calls that are under way can still end; those that cannot raise `WorkerDied`."""
 
     def stop(self) -> None:  # noqa: B027  (not every executor needs it)
         """Abandon the calls that are under way."""
@@ -69,14 +75,18 @@ class InProcess(Executor):
 class Local(Executor):
     """Joblib's worker processes (loky)."""
 
+    patience = 2.0
+
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         # One more than there are workers, so that no worker waits while this process handles its result.
         self.slots = jobs + 1
         self._used: Any = None
+        self._dead: set[int] = set()
         remove_left_semaphores()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
+        resource_tracker.ensure_running()  # at its start, until Python 3.13, this thread would see Ctrl-C again
         # Requested each time: after a worker died this is a new pool.
         with hiding_interrupts():
             try:
@@ -106,6 +116,24 @@ class Local(Executor):
     def warm(self) -> None:
         for _ in range(self._jobs):
             self.submit(import_module, "fedarena.runs.engine")
+
+    def look(self) -> None:
+        """As inherited; called twice before it does anything.
+
+        A worker that is killed in the middle of its result keeps the lock for results, and loky's thread waits for the
+        rest of this result for good. Without the other workers, and without the end of the pipe that this process
+        holds itself, the thread finds that there is no rest.
+        """
+        if self._used is None:
+            return
+        workers = dict(self._used._processes)
+        ended = {pid for pid, worker in workers.items() if connection.wait([worker.sentinel], 0)}
+        if ended & self._dead:
+            for pid in workers.keys() - ended:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._used._result_queue._writer.close()
+        self._dead = ended
 
     def stop(self) -> None:
         if self._used is not None:
@@ -154,11 +182,10 @@ class Ray(Executor):
         try:
             # Without an address a cluster of this machine alone.
             logging: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-            if address is None:
-                ray.init(address="local", num_cpus=jobs, **logging)
-            else:
+            if address is not None:
                 _require_answer(address)
-                ray.init(address=address, **logging)
+            with unchanged_interrupts():
+                ray.init(address=address or "local", num_cpus=None if address else jobs, **logging)
         except (OSError, ValueError, RuntimeError) as error:
             why = " ".join(str(error).split())[:200]
             if address is None:

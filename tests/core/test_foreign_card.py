@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
@@ -102,6 +104,21 @@ def test_reading_a_card_imports_nothing_here(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.usefixtures("_both_ways")
+def test_nothing_is_printed_where_who_asked_has_ended() -> None:
+    here, there = os.pipe()
+    os.close(here)
+    command = [
+        sys.executable,
+        "-m",
+        "fedarena.core.foreign_card",
+        "fedarena.attacks.reconstruction.cards.dlg:CARD",
+        "dlg",
+    ]
+    ended = subprocess.run(command, stdout=there, stderr=subprocess.PIPE, text=True)
+    os.close(there)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_cards_of_a_module_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is broken is no harm to the others."""
     said = tmp_path / "imports"

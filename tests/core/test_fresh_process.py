@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -96,3 +98,14 @@ def test_a_template_that_was_killed_is_replaced() -> None:
     os.kill(first, signal.SIGKILL)
     process_template._templates[0]._process.wait()
     assert told("after")["parent"] not in (first, os.getpid())
+
+
+def test_the_template_ends_without_a_word_when_its_owner_has_ended() -> None:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-P", "-m", "fedarena.core.process_template", str(theirs.fileno())]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, pass_fds=[theirs.fileno()], text=True)
+    theirs.close()
+    socket.send_fds(ours, [(100).to_bytes(8, "little")], [0, 1, 2])
+    ours.close()  # in the middle of an order
+    assert process.communicate() == (None, "")
+    assert process.returncode == 0

@@ -16,7 +16,7 @@ import pytest
 from helpers.fresh_python import run_python
 from helpers.suite import BARE
 
-from fedarena.core.interrupts import heeded_interrupts, hiding_interrupts, uninterrupted
+from fedarena.core.interrupts import heeded_interrupts, hiding_interrupts, unchanged_interrupts, uninterrupted
 from fedarena.runs.engine import Events, run
 from fedarena.runs.executors import InProcess
 from fedarena.runs.suite.suite import parse
@@ -82,6 +82,34 @@ def test_a_process_that_starts_does_not_see_an_interrupt() -> None:
     with hiding_interrupts():
         assert shown() == "True\n"
     assert shown() == "False\n"
+
+
+def test_a_library_that_ends_the_process_at_an_interrupt_ends_the_run() -> None:
+    def library() -> None:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), unchanged_interrupts():
+        library()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_workers_that_start_do_not_see_an_interrupt(tmp_path: Path) -> None:
+    code = (
+        "import signal\n"
+        "from joblib.externals.loky.backend.popen_loky_posix import Popen\n"
+        "from fedarena.runs.executors import Local\n"
+        "launch = Popen._launch\n"
+        "def shown(*args):\n"
+        "    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), flush=True)\n"
+        "    return launch(*args)\n"
+        "Popen._launch = shown\n"
+        "place = Local(2)\n"
+        "place.submit(int).result()\n"
+        "place.stop()\n"
+    )
+    assert run_python(code, cwd=tmp_path).stdout == "True\nTrue\n"
 
 
 @pytest.mark.parametrize(("words", "ignored"), [("", True), ("['list', '--json']", False)])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from pathlib import Path
 
 import pytest
@@ -94,6 +96,39 @@ def test_a_worker_that_is_killed_is_told() -> None:
     os.kill(victim, signal.SIGKILL)
     with pytest.raises(WorkerDied):
         future.result()
+    place.stop()
+
+
+def die_in_the_middle_of_the_result() -> None:
+    frame = sys._getframe()
+    while "result_queue" not in frame.f_locals:
+        assert frame.f_back is not None
+        frame = frame.f_back
+    queue = frame.f_locals["result_queue"]
+    queue._wlock.acquire()
+    os.write(queue._writer.fileno(), struct.pack("!i", 1000) + b"half of it")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_in_the_middle_of_its_result_is_told() -> None:
+    place = Local(2)
+    futures = [place.submit(die_in_the_middle_of_the_result), place.submit(time.sleep, 5)]
+    for _ in range(200):
+        if not wait(futures, 0.1).not_done:
+            break
+        place.look()
+    assert isinstance(futures[0].exception(0), WorkerDied)
+    assert futures[1].done()  # its result could not be sent, or it was there already
+    assert place.submit(triple, 2).result() == 6
+    place.stop()
+
+
+def test_a_look_harms_nobody_who_works() -> None:
+    place = Local(2)
+    futures = [place.submit(time.sleep, 0.5) for _ in range(3)]
+    while wait(futures, 0.05).not_done:
+        place.look()
+    assert [future.result() for future in futures] == [None] * 3
     place.stop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,12 @@ def test_without_an_address_it_is_a_cluster_of_this_machine(monkeypatch: pytest.
         assert isinstance(place, Ray)
         assert place.slots == 1
         assert place.submit(os.getpid).result() != os.getpid()
+
+
+def test_ray_does_not_end_the_process_at_an_interrupt() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with executor("ray", 1):
+        assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_an_address_where_nobody_listens_is_told_at_once() -> None:
