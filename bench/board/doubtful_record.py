@@ -1,4 +1,4 @@
-"""Checks whether a record's scores follow from its own metrics."""
+"""Checks whether what a record says fits together, above all whether its scores follow from its own metrics."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ CLOSE = 1e-6
 
 
 def doubt(record: Record) -> str:
-    """Why a record's scores do not follow from its own metrics; empty where they do.
+    """Why a record does not count: it is of an attack by nobody, or its scores do not follow from its metrics.
 
     They disagree if the scores or the metrics were edited, or one of them was removed.
     """
     stored, status = record["scores"], record["status"]
+    if record["attack"] != "none" and not (record["party"] and record["form"]):
+        return "party or form is empty, though it is of an attack"
     if status not in ("ok", "diverged") or record["attack"] == "none":
         return f"it has scores ({_list(stored)}), where there was nothing to score" if stored else ""
     if not (record["attacker_knowledge"] or record["goal"]):

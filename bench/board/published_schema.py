@@ -11,6 +11,7 @@ from typing import Any
 
 from fedarena.board.board import STATUSES
 from fedarena.contracts.goal_names import GOAL_NAMES
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 from fedarena.records.json_schema import (
     amount,
     anything,
@@ -85,7 +86,10 @@ _CLEAN_RUN = fields(
 )
 _CELL = fields(
     {
-        **dict.fromkeys(("problem", "defense", "attack", "party", "form", "knows", "reason", "reading"), text),
+        **dict.fromkeys(("problem", "defense", "attack", "reason", "reading"), text),
+        "party": either(*READERS),
+        "form": either(*FORMS),
+        "knows": either("", *KNOWLEDGE),
         "axis": either("privacy", "integrity"),
         "goal": either("", *GOAL_NAMES),
         "status": either(*STATUSES),

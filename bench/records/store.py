@@ -254,11 +254,17 @@ def load_pictures(folder: Path, key: str) -> tuple[Images, Images] | None:
     path = folder / "pictures" / f"{key}.npz"
     try:
         require_regular(path)
-        headers = npz.headers(path, GALLERY)
-        if any(len(h.shape) != 4 or h.dtype != np.uint8 or math.prod(h.shape) > MOST_VALUES for h in headers.values()):
+        if not all(map(_holds_pictures, npz.headers(path, GALLERY).values())):
             return None
         content = npz.arrays(path, GALLERY)
     except (OSError, UserError):
         return None
     originals, guesses = (content[name].astype(np.float32) / np.float32(255) for name in GALLERY)
     return originals, guesses
+
+
+def _holds_pictures(header: npz.Header) -> bool:
+    """Whether an array has at least one image of at least one pixel, grey or in colours, and not too much of them."""
+    shape = header.shape
+    whole = len(shape) == 4 and all(size > 0 for size in shape) and shape[1] in (1, 3)
+    return whole and header.dtype == np.uint8 and math.prod(shape) <= MOST_VALUES

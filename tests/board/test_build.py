@@ -244,6 +244,8 @@ def test_a_score_that_its_metrics_do_not_give_was_edited(some: dict[str, Record]
         ({"status": "n/a"}, "it has scores .*, where there was nothing to score"),
         ({"attack": "none"}, "it has scores .*, where there was nothing to score"),
         ({"goal": ""}, "goal is empty"),
+        ({"party": ""}, "party or form is empty"),
+        ({"form": "", "status": "failed"}, "party or form is empty"),
     ):
         assert re.match(why, doubt({**record, **change})), doubt({**record, **change})
 
@@ -253,6 +255,8 @@ def poisoned(accuracy: float, clean: float, chance: float, scores: dict[str, flo
     return {
         "attack": "sign-flip",
         "attacker_knowledge": "own",
+        "party": "client",
+        "form": "paper",
         "goal": "",
         "status": "ok",
         "metrics": {"accuracy": accuracy},

@@ -54,6 +54,12 @@ DAMAGE: list[tuple[Tamper, str]] = [
     (cell(metrics={"recovered": {"0": None}}), f"{CELL}: metrics.recovered.0 is null, which is not a number"),
     (cell(axis="banana"), f'{CELL}: axis is "banana", allowed: privacy, integrity'),
     (cell(goal="model"), f'{CELL}: goal is "model", allowed: nothing, reconstruction, membership'),
+    (
+        cell(party="nobody"),
+        'cell 1 (digits · fedavg · dlg · nobody · paper): party is "nobody", allowed: server, client',
+    ),
+    (cell(form=""), 'cell 1 (digits · fedavg · dlg · server): form is "", allowed: paper, adaptive'),
+    (cell(knows="all"), f'{CELL[:-1]} · all): knows is "all", allowed: nothing, none, own, omniscient'),
     (cell(status="weird"), f'{CELL}: status is "weird", allowed: ok, n/a, mixed, diverged'),
     (cell(statuses={**OK, "1": "weird"}), f'{CELL}: statuses.1 is "weird", allowed: ok, n/a, mixed'),
     (cell(curve=[[1]]), f"{CELL}: curve[0] is a list, which is not a list of two numbers"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +25,8 @@ class Change:
 
     Attributes:
         path: the place.
-        how: put, drop, double (lists), rename or add (tables).
-        value: what comes there; of rename and add a pair of a name and a value.
+        how: put, drop, double (lists), rename or add (tables); spread puts a text wherever the place's text stands.
+        value: what comes there; of add a pair of a name and a value.
     """
 
     path: Path
@@ -35,6 +37,8 @@ class Change:
         """The changed document; unchanged where the place is gone after an earlier change."""
         if not self.path:
             return copy.deepcopy(self.value) if self.how == "put" else document
+        if self.how == "spread":
+            return self._spread(document)
         try:
             node = document
             for name in self.path[:-1]:
@@ -55,6 +59,44 @@ class Change:
             node[self.value] = node.pop(last)
         elif self.how == "add" and isinstance(node[last], dict):
             node[last][self.value[0]] = copy.deepcopy(self.value[1])
+
+    def _spread(self, document: Any) -> Any:
+        """The document with the new text in place of the old one, as a value and as a name; "" only at the place."""
+        old = None
+        with suppress(KeyError, IndexError, TypeError):
+            old = found(document, self.path)
+        if isinstance(old, str) and old:
+            return _replaced(document, old, self.value)
+        return Change(self.path, "put", self.value).apply(document)
+
+
+def _replaced(document: Any, old: str, new: str) -> Any:
+    if isinstance(document, dict):
+        return {new if name == old else name: _replaced(value, old, new) for name, value in document.items()}
+    if isinstance(document, list):
+        return [_replaced(value, old, new) for value in document]
+    return new if document == old else document
+
+
+def other_type(before: Any, after: Any, free: frozenset[str] = frozenset()) -> str:
+    """Where a document holds a value of another type of JSON than it did; empty where nowhere. Null may stand for any.
+
+    Args:
+        free: names of fields that may hold anything.
+    """
+    kinds = [_KIND.get(type(value), "") for value in (before, after)]
+    if kinds[0] != kinds[1]:
+        return "" if None in (before, after) else f"a {kinds[1]} in place of a {kinds[0]}"
+    shared: list[Any] = []
+    if isinstance(before, dict):
+        shared = [name for name in before if name in after and name not in free]
+    elif isinstance(before, list):
+        shared = [*range(min(len(before), len(after)))]
+    told = ((name, other_type(before[name], after[name], free)) for name in shared)
+    return next((f"{name}: {text}" for name, text in told if text), "")
+
+
+_KIND = {bool: "flag", int: "number", float: "number", str: "text", list: "list", dict: "table"}
 
 
 def paths(document: Any, at: Path = ()) -> Iterator[Path]:
@@ -100,7 +142,7 @@ def changes(
         values: of any type. words: texts that mean something. keys: names of fields that mean something.
     """
     places = sorted(paths(document), key=lambda path: (len(path), str(path)))
-    path = draw(st.sampled_from(places)) if draw(st.booleans()) else draw(_places(document))
+    path = draw(_fields(places)) if draw(st.booleans()) else draw(_places(document))
     how = draw(st.sampled_from(["like"] * 8 + ["put"] * 3 + ["raw", "swap", "drop", "drop", "double", "rename", "add"]))
     if how == "like":
         return Change(path, "put", draw(like(found(document, path), words)))
@@ -113,10 +155,35 @@ def changes(
     if how == "add":
         tables = [place for place in places if isinstance(found(document, place), dict) and place]
         name = draw(st.one_of(keys, keys, odd.texts(nul=True)))
-        return Change(
-            draw(st.sampled_from(tables)), how, (name, draw(st.one_of(values, like(1, words), like(1.0, words))))
-        )
+        return Change(draw(_fields(tables)), how, (name, draw(st.one_of(values, like(1, words), like(1.0, words)))))
     return Change(path, how)
+
+
+@st.composite
+def spreads(draw: Any, document: Any, word: str, fixed: Container[str]) -> tuple[Change, ...]:
+    """Changes of some texts to a word, or to themselves with the word at their end, wherever they stand.
+
+    What refers to each other still fits together, so that a page or a table is made of it. Fields that have a text of
+    `fixed` remain.
+    """
+    texts = [path for path in paths(document) if path and isinstance(found(document, path), str)]
+    free = [some for some in alike(texts) if not any(found(document, path) in fixed for path in some)]
+    chosen = draw(st.lists(st.sampled_from(free).flatmap(st.sampled_from), min_size=1, max_size=10, unique=True))
+    return tuple(Change(path, "spread", draw(st.sampled_from(["", found(document, path)])) + word) for path in chosen)
+
+
+def _fields(places: Sequence[Path]) -> st.SearchStrategy[Path]:
+    """Some of the places, so that each field is as likely as another, however many rows and entries have it."""
+    return st.sampled_from(alike(places)).flatmap(st.sampled_from)
+
+
+def alike(places: Iterable[Path]) -> list[list[Path]]:
+    """Places field by field: all that differ in rows alone, or in names deep inside a field."""
+    fields: dict[tuple[object, ...], list[Path]] = defaultdict(list)
+    for path in places:
+        names = [None if isinstance(name, int) else name for name in path]
+        fields[*names[:3], len(path)].append(path)
+    return [*fields.values()]
 
 
 @st.composite

@@ -134,6 +134,8 @@ class DataFile(Case):
     def wrong(self, outcome: Any, folder: Path) -> str:
         if (folder / "unpickled").exists():
             return "it was unpickled"
+        if outcome.lacked_memory:
+            return "a file that claims too much was read"
         return "" if outcome.code == 1 else super().wrong(outcome, folder)
 
 
@@ -166,6 +168,11 @@ def nonsense(arrays: tuple[Array, ...], classes: int) -> str:
     return "samples without labels" if any(arrays[i].shape[:1] != arrays[i + 1].shape[:1] for i in (0, 2)) else ""
 
 
+def _with_axis(shape: tuple[int, ...], size: int) -> list[tuple[int, ...]]:
+    """The shapes in which one axis is so long."""
+    return [(*shape[:i], size, *shape[i + 1 :]) for i in range(len(shape))]
+
+
 @st.composite
 def changed(draw: Any, array: Array) -> Array:
     """A change of an array."""
@@ -181,6 +188,7 @@ def changed(draw: Any, array: Array) -> Array:
             (0, *array.shape[1:]),
             (2, *array.shape[1:]),
             array.shape[::-1],
+            *_with_axis(array.shape, 0),
         ]
         return replace(array, shape=draw(st.sampled_from(shapes)))
     if how == "fill":
@@ -188,9 +196,9 @@ def changed(draw: Any, array: Array) -> Array:
             array, fill=draw(st.sampled_from([np.nan, np.inf, -np.inf, -1, 2, 255, 256, 1e300, 1e308, -1e308, 2.0**62]))
         )
     if how == "claim":
-        rest = array.shape[1:]
-        claims = [(10**12, *rest), (2**63, *rest), (-1, *rest), (10**30,), (7, *rest), (1, *rest), (), (60_000, *rest)]
-        return replace(array, claim=draw(st.sampled_from(claims)))
+        sizes = st.sampled_from([10**12, 10**12, 2**63, 10**30, -1, 0, 1, 7, 60_000])
+        claims = sizes.flatmap(lambda size: st.sampled_from([*_with_axis(array.shape, size), (), (size,)]))
+        return replace(array, claim=draw(claims))
     if how == "header":
         texts = [
             "",

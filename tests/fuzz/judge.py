@@ -83,6 +83,11 @@ class Outcome:
         """Whether all of the input was taken: something was done, or a run had begun but for its folder."""
         return self.code in (0, 1) or f"option 'out' is {BLOCKED}, which cannot be written" in self.err
 
+    @property
+    def lacked_memory(self) -> bool:
+        """Whether it ended since it asked for more memory than there is."""
+        return "bench: it does not fit in memory" in self.err
+
 
 class _Kept(io.BytesIO):
     """Bytes that can be read after the stream around them was closed."""

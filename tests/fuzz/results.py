@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints, is_typeddict
 
 from fuzz.case import BOARD, RESULTS, SUITE, Case, Ground
-from fuzz.changes import Bytes, Change, as_json, byte_changes, changes
+from fuzz.changes import Bytes, Change, as_json, byte_changes, changes, other_type, spreads
 from fuzz.data_files import Array, archive, changed
 from fuzz.judge import BLOCKED, Outcome
+from fuzz.made_files import MARKUPS, wrong_in_files
 from hypothesis import strategies as st
 
+from fedarena.board.board import STATUSES, Board, BoardCell, CleanRun, ProblemInfo
+from fedarena.board.published_schema import FILE_NAMES
+from fedarena.contracts.goal_names import GOAL_NAMES
 from fedarena.core import registry
+from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
+from fedarena.records.schema import Record
 from fedarena.records.store import GALLERY, sum_of
 from fedarena.records.trial_key import key_of, trial_key
 
-MARKUP = "<b>odd</b>"
-"""Must not stand in a page as it is."""
+CONTROLS = ("\x1b[2J", "\x9b2J", "a\nb", "\x07", "\x7f")
+ELSEWHERE = ("..", "../evil", "../../../evil", "/evil", "a/../../../evil", ".")
 MEANT = (
     *(
         "read",
@@ -54,10 +62,24 @@ MEANT = (
     ),
     *("accuracy", "psnr", "ssim", ""),
 )
-HARM = ("../../../evil", "/evil", "\x1b[2J", "a\nb", "$x^{", "=1+1", MARKUP, "`", "|", "\ud800")
+HARM = (*MARKUPS, *CONTROLS, *ELSEWHERE, "$x^{", "=1+1", "`", "|", "\ud800")
+
+
+def fields_of(kind: Any) -> Iterator[str]:
+    """The names of a type's fields in files, and of those in its fields."""
+    for name, hint in get_type_hints(kind).items():
+        yield name
+        yield from (table[name] for table in FILE_NAMES.values() if name in table)
+        if is_typeddict(hint):
+            yield from fields_of(hint)
+
+
 NAMES = tuple(name for known in registry.registries().values() for name in known.names())
 WORDS = st.one_of(*(st.sampled_from(some) for some in (NAMES, MEANT, HARM)))
 """Texts that mean something in results, or that do harm in what is made of them, one as often as the other."""
+FIELDS = tuple(sorted({name for kind in (Board, ProblemInfo, CleanRun, BoardCell, Record) for name in fields_of(kind)}))
+"""Names of fields of boards and records, those too that the tiny suite's lack."""
+KEYS = st.one_of(WORDS, st.sampled_from(FIELDS))
 SPECIALS = ("pipe", "folder", "loop", "nowhere", "elsewhere", "no-utf-8", "copy", "empty", "socket-like name\n.json")
 READS = (
     *(
@@ -86,8 +108,30 @@ BOARD_READS = (
 )
 
 
+GATE = "compare {} {} --markdown made.md --junit made.xml"
+PICTURED = (("leaderboard", RESULTS, "--out", "made.html"), ("report", RESULTS, "--out", "rep"))
+"""Commands that read pictures."""
+PAGE = "leaderboard {} --out made.html"
+AIMS = (
+    (MARKUPS, (PAGE, PAGE, PAGE, "leaderboard {} --out made.md", "report {}", GATE)),
+    (CONTROLS, ("leaderboard {}", "leaderboard {} --format csv", "report {}", GATE)),
+    (ELSEWHERE, ("report {}",)),
+)
+"""Texts that do harm in one way, and the commands in which they may do it to whoever reads a file."""
+FIXED = frozenset({*READERS, *FORMS, *KNOWLEDGE, *STATUSES, *GOAL_NAMES, "privacy", "integrity", "none"})
+"""Words of which a field has one, so that a file with another is refused."""
+FREE = frozenset({"options", "tuned", "attacked", "clean_curve", "problems", "key", "sum"})
+"""Fields of records and plans that may hold values of any type, or that `sign` renews."""
+
+
 LAID = {RESULTS, SUITE, BOARD, BLOCKED, "data", "cache", ".config", "reports"}
 """What may be in the folder of a case without being named. It is the home of libraries; `report` has its own folder."""
+
+
+def _told(outcome: Outcome, folder: Path) -> str:
+    """What a reader of a leaderboard sees."""
+    made = [folder / name for name in ("made.json", "made.html") if (folder / name).is_file()]
+    return "\n".join([outcome.out, outcome.err, *(path.read_text(encoding="utf-8") for path in made)])
 
 
 class _Read(Case):
@@ -102,9 +146,10 @@ class _Read(Case):
             scores = [score for cell in board["cells"] for score in cell["scores"].values()]
             if not all(0 <= score <= 1 for score in scores):
                 return "a score outside of [0, 1] was accepted"
-        page = folder / "made.html"
-        if page.is_file() and MARKUP in page.read_text(encoding="utf-8"):
-            return "markup of a stranger stands in a page"
+        if outcome.lacked_memory:
+            return "a file that claims too much was read"
+        if why := wrong_in_files(path for path in folder.rglob("*") if path.suffix in (".html", ".md", ".xml")):
+            return why
         named = {Path(word).parts[0] for word in self.argv if word}
         if beside := {path.name for path in folder.iterdir()} - named - LAID:
             return f"{sorted(beside)} were written beside what the command names"
@@ -121,6 +166,7 @@ class ChangedResults(_Read):
         signed: whether a record's sum and keys fit the changed content, so that other checks are reached.
         special: what stands in the place of the file; empty: the file.
         arrays: of a file of pictures in its place: originals and guesses.
+        loose: whether there is no plan, so that records of any trial are shown.
     """
 
     file: str = ""
@@ -129,12 +175,15 @@ class ChangedResults(_Read):
     signed: bool = False
     special: str = ""
     arrays: tuple[Array, ...] = ()
+    loose: bool = False
 
     def wrong(self, outcome: Outcome, folder: Path) -> str:
         if outcome.code == 0 and (folder / "made.json").is_file() and self.file.startswith("records/"):
             notes = json.loads((folder / "made.json").read_text(encoding="utf-8"))["notes"]
             if not notes and not self.signed and not self.special and self._differs(folder):
                 return "a record that was changed was accepted"
+        if self.nonsense and any(word in _told(outcome, folder) for word in ("damaged", "another schema")):
+            return replace(self, nonsense="").wrong(outcome, folder)
         return super().wrong(outcome, folder)
 
     def _differs(self, folder: Path) -> bool:
@@ -150,6 +199,8 @@ class ChangedResults(_Read):
         shutil.copytree(ground.folder / RESULTS, folder / RESULTS)
         for name in (BOARD, SUITE):
             shutil.copy(ground.folder / name, folder / name)
+        if self.loose:
+            (folder / RESULTS / "plan.json").unlink()
         path = folder / RESULTS / self.file
         if self.special:
             place(path, self.special)
@@ -229,23 +280,43 @@ def folders(draw: Any, base: Path) -> ChangedResults:
     if how == 0:
         return ChangedResults(argv, file=file, special=draw(st.sampled_from(SPECIALS)))
     if file.endswith(".npz") and how < 6:
-        shape = (draw(st.integers(0, 2)), 1, 8, 8)
-        return ChangedResults(argv, file=file, arrays=(Array("|u1", shape), draw(changed(Array("|u1", shape)))))
+        array = Array("|u1", (draw(st.integers(0, 2)), draw(st.sampled_from([1, 1, 3, 2])), 8, 8))
+        return ChangedResults(draw(st.sampled_from(PICTURED)), file=file, arrays=(array, draw(changed(array))))
     if how == 1 or not file.endswith(".json"):
         return ChangedResults(argv, file=file, bytes=tuple(draw(st.lists(byte_changes, min_size=1, max_size=3))))
-    some = tuple(
-        draw(st.lists(changes(json.loads((base / file).read_text()), words=WORDS, keys=WORDS), min_size=1, max_size=2))
-    )
-    return ChangedResults(argv, file=file, changes=some, signed=file.startswith("records/") and how > 2)
+    document, signed = json.loads((base / file).read_text()), file.startswith("records/") and how > 2
+    if how > 7:
+        argv, some = draw(_aimed(document, RESULTS))
+        return ChangedResults(argv, file=file, changes=some, signed=signed, loose=signed)
+    some = tuple(draw(st.lists(changes(document, words=WORDS, keys=KEYS), min_size=1, max_size=2)))
+    shown = argv[:2] == ("leaderboard", RESULTS) and "csv" not in argv  # others do not tell what they left out
+    return ChangedResults(argv, _retyped(document, some) if shown else "", file=file, changes=some, signed=signed)
 
 
 @st.composite
 def boards(draw: Any, base: Any) -> ChangedBoard:
     """Changed boards. `base` is the unchanged document."""
+    if draw(st.integers(0, 2)) == 0:
+        argv, some = draw(_aimed(base, BOARD))
+        return ChangedBoard(argv, changes=some)
     argv = draw(st.sampled_from(BOARD_READS))
-    some = tuple(draw(st.lists(changes(base, words=WORDS, keys=WORDS), min_size=1, max_size=2)))
-    return ChangedBoard(
-        argv,
-        changes=some,
-        bytes=tuple(draw(st.lists(byte_changes, max_size=1))) if draw(st.integers(0, 19)) == 0 else (),
-    )
+    some = tuple(draw(st.lists(changes(base, words=WORDS, keys=KEYS), min_size=1, max_size=2)))
+    if draw(st.integers(0, 19)) == 0:
+        return ChangedBoard(argv, changes=some, bytes=(draw(byte_changes),))
+    return ChangedBoard(argv, _retyped(base, some), changes=some)
+
+
+@st.composite
+def _aimed(draw: Any, document: Any, place: str) -> tuple[tuple[str, ...], tuple[Change, ...]]:
+    """Texts that do harm in a document that otherwise fits together, and a command in which they may."""
+    harm, commands = draw(st.sampled_from(AIMS))
+    argv = draw(st.sampled_from(commands)).format(place, place).split()
+    return tuple(argv), draw(spreads(document, draw(st.sampled_from(harm)), FIXED))
+
+
+def _retyped(document: Any, some: Sequence[Change]) -> str:
+    """Where changes put a value of another type."""
+    after = copy.deepcopy(document)
+    for change in some:
+        after = change.apply(after)
+    return other_type(document, after, FREE)

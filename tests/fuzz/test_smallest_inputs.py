@@ -73,7 +73,9 @@ def plans() -> list[ChangedResults]:
     cases = [(("trials", trial, name), value, argv) for trial, name, value, argv in wrong]
     cases += [(("suite",), [[]], GATE), (("title",), {"a": 1}, ("report", RESULTS, "--out", "rep"))]
     changed = [ChangedResults(argv, file="plan.json", changes=(Change(p, "put", v),)) for p, v, argv in cases]
-    return [*changed, ChangedResults(TABLE, file="plan.json", special="pipe")]
+    formless = tuple(Change(("trials", i, "form"), "put", "") for i in range(11))
+    report = ChangedResults(("report", RESULTS), file="plan.json", changes=formless)
+    return [*changed, report, ChangedResults(TABLE, file="plan.json", special="pipe")]
 
 
 def folders() -> list[ChangedResults]:
@@ -89,14 +91,21 @@ def folders() -> list[ChangedResults]:
             ChangedResults(("leaderboard", RESULTS, "--out", "made.json"), file=CLEAN_RUN, changes=(one,), signed=True)
             for one in (data, seed)
         ),
+        *(
+            ChangedResults(argv, file=PICTURE, arrays=(Array("|u1", shape), Array("|u1", shape)))
+            for shape in ((0, 1, 8, 8), (2, 0, 8, 8), (2, 1, 0, 0))
+            for argv in (PAGE, ("report", RESULTS))
+        ),
         *(ChangedResults(PAGE, file=PICTURE, bytes=(Bytes("flip", at / 12, 0x55),)) for at in range(2, 10)),
     ]
 
 
 def boards() -> list[ChangedBoard]:
-    """A board whose suite is a path: nothing is written elsewhere."""
+    """A board whose suite is a path: nothing is written elsewhere. One whose attacks have a form that no figure has."""
     paths = ("../../../evil", "/evil", "..", "a/b", "\x1b[2J")
-    return [ChangedBoard(("report", BOARD), changes=(Change(("suite",), "put", path),)) for path in paths]
+    named = [ChangedBoard(("report", BOARD), changes=(Change(("suite",), "put", path),)) for path in paths]
+    forms = tuple(Change(("cells", i, "form"), "put", "odd") for i in range(6))
+    return [*named, ChangedBoard(("report", BOARD), changes=forms)]
 
 
 def data() -> list[DataFile]:

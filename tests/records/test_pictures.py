@@ -63,6 +63,10 @@ def test_every_damaged_byte_is_read_or_left_out(tmp_path: Path) -> None:
         (npy((1, 1, 2, 2), b"\0" * 32, "<f8"), "it holds numbers of 64 bits"),
         (npy((1, 1, 2, 2), b"\0" * 9), "bytes are left over"),
         (npy((1, 1, 2, 2), b"\0"), "bytes are missing"),
+        (npy((0, 1, 2, 2), b""), "it has no image"),
+        (npy((1, 1, 0, 0), b""), "its images have no pixel"),
+        (npy((1, 0, 2, 2), b""), "its images have no channel"),
+        (npy((1, 2, 2, 2), b"\0" * 8), "its images have two channels"),
     ],
 )
 def test_files_of_another_content_are_left_out(member: bytes, why: str, tmp_path: Path) -> None:

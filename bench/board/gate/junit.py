@@ -59,5 +59,5 @@ def _count(suite: ElementTree.Element) -> None:
 
 
 def _clean(text: str) -> str:
-    """The text without characters that XML cannot hold, such as a terminal's escape sequences."""
-    return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)
+    """The text without characters that XML cannot hold, or that a terminal obeys."""
+    return re.sub("[^\t\n\r\u0020-~\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\N{REPLACEMENT CHARACTER}", text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fedarena.core.text.figures import SHADES
+from fedarena.core.text.printable import one_line
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -36,8 +37,11 @@ def label(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Words in a figure: whole, on one line, and never a formula whatever characters they have."""
-    return " ".join(text.split()).replace("$", r"\$")
+    """Words in a figure: whole, on one line, and never a formula whatever characters they have.
+
+    Of control characters they have pictures: matplotlib would name one that its font lacks on the terminal.
+    """
+    return one_line(" ".join(text.split())).replace("$", r"\$")
 
 
 def curve_style(i: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from fedarena.core.options import describe_options
 from fedarena.core.text.numbers import plural
 from fedarena.core.threat import FORMS, KNOWLEDGE, READERS
 from fedarena.datasets import load
-from fedarena.records.json_schema import anything, each, either, fields, flag, named, text, whole
+from fedarena.records.json_schema import anything, both, each, either, fields, flag, named, text, whole
 from fedarena.records.trial_key import KEY_LAYOUT
 from fedarena.records.trial_place import TrialPlace
 from fedarena.runs.suite.suite import Suite
@@ -79,7 +79,13 @@ class Plan:
     secret: str = ""
 
 
-TRIAL = fields(
+def _threatened(trial: Any, where: str) -> None:
+    """A trial whose attack, if it has one, somebody carries out in some form."""
+    if trial["attack"] != "none" and not (trial["party"] and trial["form"]):
+        raise ValueError(f"{where} has an attack, and lacks its party or its form")
+
+
+_TRIAL_FIELDS = fields(
     {
         "name": each(text),
         **dict.fromkeys(("key", "problem", "defense", "attack"), text),
@@ -92,6 +98,7 @@ TRIAL = fields(
     {"refused": text},
     closed=True,
 )
+TRIAL = both(_TRIAL_FIELDS, _threatened)
 PLAN = fields(
     {
         **dict.fromkeys(("suite", "title", "about", "digest"), text),

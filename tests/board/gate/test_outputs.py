@@ -127,9 +127,9 @@ def test_junit_of_empty_boards_fails_and_holds_signs_that_xml_cannot() -> None:
     top = parsed(make_board([], []), make_board([], []))
     assert top.get("failures") == "1"
     base = make_board([make_cell("dbcl", "dlg", 0.5)])
-    bad = make_board([make_cell("dbcl", "dlg", 0.5, status="failed", reason="\x1b[31mred\x1b[0m & <b> \ud800")])
+    bad = make_board([make_cell("dbcl", "dlg", 0.5, status="failed", reason="\x1b[31mred\x9b0m\x7f & <b> \ud800")])
     failure = next(parsed(base, bad).iter("failure"))
-    assert "red" in str(failure.get("message"))
+    assert "\ufffd[31mred\ufffd0m\ufffd" in str(failure.get("message"))
     assert "& <b>" in str(failure.get("message"))
 
 

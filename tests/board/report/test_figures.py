@@ -166,6 +166,7 @@ def test_names_in_figures_are_short_and_no_formulas() -> None:
     assert len(label("x" * 100)) == LONGEST
     assert label("dp-sgd+bucketing+nnm+geometric-median") != label("dp-sgd+bucketing+nnm+coordinate-median")
     assert label("a$b\nc$") == r"a\$b c\$"
+    assert label("a\x1b[2J\x9b") == "a␛[2J�"
 
 
 def test_file_names_are_plain() -> None:

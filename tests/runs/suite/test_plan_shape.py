@@ -74,7 +74,10 @@ def test_a_plan_of_wrong_types_is_damaged(field: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("goal", "\ud800"), ("goal", "1.5"), ("party", "x"), ("form", "x"), ("knows", "x"), ("shown", 1)],
+    [
+        *(("goal", "\ud800"), ("goal", "1.5"), ("party", "x"), ("form", "x"), ("knows", "x"), ("shown", 1)),
+        *(("party", ""), ("form", "")),
+    ],
 )
 def test_a_word_that_no_plan_has_makes_it_damaged(field: str, value: Any, tmp_path: Path) -> None:
     assert read_plan(changed(tmp_path, ("trials", 0, field), value)) is None
