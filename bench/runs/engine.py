@@ -14,7 +14,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -185,10 +185,8 @@ class _Run:
                 else:
                     self._stuck()
                 continue
-            patience = LOOK if self.claimed_by_others else self.place.patience
-            done = wait([self.tally.failed, *self.under_way], patience, FIRST_COMPLETED).done
-            if not done:
-                self.place.look()
+            calls = [self.tally.failed, *self.under_way]
+            done = self.place.first_done(calls, LOOK if self.claimed_by_others else None)
             self.tally.require_success()
             for future in done:
                 self._take(future, self.under_way.pop(future))

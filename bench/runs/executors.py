@@ -13,8 +13,8 @@ import socket
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Future
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from multiprocessing import connection, resource_tracker
@@ -39,7 +39,7 @@ class Executor(ABC):
     Attributes:
         slots: how many calls should be under way at once.
         near: whether calls run on this machine, so that they can reach this process by a local socket.
-        patience: seconds without a result after which `look` should be called; None: never.
+        patience: seconds without a result after which `first_done` looks what is wrong; None: never.
     """
 
     slots: int = 1
@@ -52,6 +52,17 @@ class Executor(ABC):
 
     def warm(self) -> None:  # noqa: B027  (not every executor needs it)
         """Begin a slow start in the background, while the caller does something else."""
+
+    def first_done(self, calls: Iterable[Future[Any]], patience: float | None = None) -> set[Future[Any]]:
+        """Those of some calls that are done, as soon as one is, or none after `patience` seconds.
+
+        Args:
+            patience: None: the executor's own.
+        """
+        done = wait(calls, self.patience if patience is None else patience, FIRST_COMPLETED).done
+        if not done:
+            self.look()
+        return done
 
     def look(self) -> None:  # noqa: B027  (not every executor needs it)
         """Find out whether calls that are under way can still end; those that cannot raise `WorkerDied`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,10 @@ class Dying(Executor):
         self.pending.append((future, function, args))
         return future
 
+    def first_done(self, calls: Iterable[Future[Any]], patience: float | None = None) -> set[Future[Any]]:
+        self.carry_out()
+        return super().first_done(calls, patience)
+
     def carry_out(self) -> None:
         """Everything that is pending at once, as far as nobody dies."""
         pending, self.pending = self.pending, []
@@ -70,30 +74,13 @@ class Dying(Executor):
                 future.set_result(function(*args))
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> Callable[[Dying], Dying]:
-    """Let an executor carry out what is pending whenever the engine waits."""
-
-    def made(place: Dying) -> Dying:
-        wait = engine.wait
-
-        def waiting(futures: Any, *args: Any) -> Any:
-            place.carry_out()
-            return wait(futures, *args)
-
-        monkeypatch.setattr(engine, "wait", waiting)
-        return place
-
-    return made
-
-
 def is_attack_on(defense: str) -> Callable[[Callable[..., Any], tuple[Any, ...]], bool]:
     return lambda function, args: function is engine._attack and args[1][0].spec.defense.name == defense
 
 
-def test_a_piece_that_kills_its_worker_is_given_up_and_others_are_not(patient: Callable[[Dying], Dying]) -> None:
+def test_a_piece_that_kills_its_worker_is_given_up_and_others_are_not() -> None:
     groups, kept = specs(READ + MATRIX), Kept()
-    place = patient(Dying(is_attack_on("dbcl")))
+    place = Dying(is_attack_on("dbcl"))
     run(groups, place, kept.events())
     guilty = {i for i, g in enumerate(groups) if g.attack is not None and g.defense.name == "dbcl"}
     assert kept.lost == dict.fromkeys(guilty, "its worker process died 3 times (out of memory?)")
@@ -102,15 +89,13 @@ def test_a_piece_that_kills_its_worker_is_given_up_and_others_are_not(patient: C
     assert max(place.together) == 2
 
 
-def test_a_run_that_kills_its_worker_ends_everything_without_a_callback(
-    patient: Callable[[Dying], Dying],
-) -> None:
-    place = patient(Dying(lambda function, args: function is engine._prepare))
+def test_a_run_that_kills_its_worker_ends_everything_without_a_callback() -> None:
+    place = Dying(lambda function, args: function is engine._prepare)
     with pytest.raises(WorkerDied, match=r"^its worker process died 3 times \(out of memory\?\)$"):
         run(specs(), place, Events())
 
 
-def test_a_piece_that_dies_once_is_tried_again(patient: Callable[[Dying], Dying]) -> None:
+def test_a_piece_that_dies_once_is_tried_again() -> None:
     groups, kept, died = specs(), Kept(), []
 
     def once(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
@@ -119,15 +104,15 @@ def test_a_piece_that_dies_once_is_tried_again(patient: Callable[[Dying], Dying]
             return True
         return False
 
-    run(groups, patient(Dying(once)), kept.events())
+    run(groups, Dying(once), kept.events())
     assert died
     assert kept.lost == {}
     assert sorted(kept.done) == list(range(len(groups)))
 
 
-def test_a_reference_that_is_given_up_takes_what_waits_for_it(patient: Callable[[Dying], Dying]) -> None:
+def test_a_reference_that_is_given_up_takes_what_waits_for_it() -> None:
     groups, kept = specs(), Kept()
-    place = patient(Dying(lambda function, args: function is engine._prepare and args[1][0].defense.name == "fedavg"))
+    place = Dying(lambda function, args: function is engine._prepare and args[1][0].defense.name == "fedavg")
     run(groups, place, kept.events())
     why = {groups[i].defense.name: told for i, told in kept.lost.items()}
     assert why == {

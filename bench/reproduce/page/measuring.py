@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import as_completed
 
 from fedarena.core.errors import UserError, WorkerDied
 from fedarena.core.text.numbers import plural
@@ -56,14 +55,16 @@ def _measure_in_workers(
             for i, key in enumerate(keys)
         }
         progress(0.0, plural(len(keys), "part"))
-        for done, call in enumerate(as_completed(calls), 1):
-            outcome: Outcome
-            try:
-                outcome = call.result()
-            except WorkerDied:
-                outcome = "its worker process died (out of memory?)"
-            progress(done / len(keys), keys[calls[call]].piece)
-            yield calls[call], outcome
+        while calls:
+            for call in workers.first_done(calls):
+                i = calls.pop(call)
+                outcome: Outcome
+                try:
+                    outcome = call.result()
+                except WorkerDied:
+                    outcome = "its worker process died (out of memory?)"
+                progress(1 - len(calls) / len(keys), keys[i].piece)
+                yield i, outcome
 
 
 def _silent(share: float, text: str) -> None:
