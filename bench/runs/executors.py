@@ -97,7 +97,8 @@ class Local(Executor):
         remove_left_semaphores()
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        resource_tracker.ensure_running()  # at its start, until Python 3.13, this thread would see Ctrl-C again
+        if sys.platform != "win32":  # where it starts before Python 3.14, this thread would see Ctrl-C again
+            resource_tracker.ensure_running()
         # Requested each time: after a worker died this is a new pool.
         with hiding_interrupts():
             try:
