@@ -198,7 +198,7 @@ class Ray(Executor):
                 _require_answer(address)
             with unchanged_interrupts():
                 ray.init(address=address or "local", num_cpus=None if address else jobs, **logging)
-        except (OSError, ValueError, RuntimeError) as error:
+        except Exception as error:  # of no class in particular where a node does not start in time
             why = " ".join(str(error).split())[:200]
             if address is None:
                 raise UserError(f"option 'engine' is ray, but no cluster can be started here ({why})") from None

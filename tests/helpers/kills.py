@@ -25,6 +25,11 @@ OF_THE_TRACKER = re.compile(
     r"Traceback \(most recent call last\):\n  File \"\S*/resource_tracker\.py\".*?\nKeyError: .*\n", re.DOTALL
 )
 """What loky's next tracker prints of semaphores that it was never told of."""
+WITHOUT_A_NODE = {
+    1: "bench: the Ray cluster is gone",
+    2: "bench: option 'engine' is ray, but no cluster can be started",
+}
+"""What a run on Ray says whose only node was killed, by exit code: while it ran, and while it started."""
 INTERRUPTED = "bench: interrupted; what was written is complete\n"
 
 
@@ -144,7 +149,7 @@ class Run:
             return code  # Python itself was still starting
         told = self.told()
         if code not in (0, usual) and not (
-            kill and kill.how == "raylet" and code == 1 and told.startswith("bench: the Ray")
+            kill and kill.how == "raylet" and told.startswith(WITHOUT_A_NODE.get(code, "-"))
         ):
             raise Fault("output", f"exit code {code}: {told[-2000:]}")
         if kill is not None and kill.how == "tracker":

@@ -100,6 +100,17 @@ def test_ray_does_not_end_the_process_at_an_interrupt() -> None:
         assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_a_node_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: Any) -> None:
+        raise Exception("The current node timed out\nduring startup")  # as Ray says it
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(
+        UserError, match=r"no cluster can be started here \(The current node timed out during startup\)"
+    ):
+        Ray(None, 1)
+
+
 def test_an_address_where_nobody_listens_is_told_at_once() -> None:
     with pytest.raises(UserError, match=r"option 'address' is '127.0.0.1:1', where no Ray cluster answers"):
         Ray("127.0.0.1:1", None)
