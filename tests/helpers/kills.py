@@ -25,6 +25,8 @@ OF_THE_TRACKER = re.compile(
     r"Traceback \(most recent call last\):\n  File \"\S*/resource_tracker\.py\".*?\nKeyError: .*\n", re.DOTALL
 )
 """What loky's next tracker prints of semaphores that it was never told of."""
+OF_RAY = ("ray::_call", "ray::IDLE")
+"""Names of Ray's workers, at work and not. Its agents have such names, too, and a node dies with them."""
 WITHOUT_A_NODE = {
     1: "bench: the Ray cluster is gone",
     2: "bench: option 'engine' is ray, but no cluster can be started",
@@ -128,7 +130,7 @@ class Run:
                 send()
             return True
         if "worker" in kill.how:
-            found = workers(self.pid) or [one for one, line in self.processes().items() if line.startswith("ray::")]
+            found = workers(self.pid) or [one for one, line in self.processes().items() if line.startswith(OF_RAY)]
         else:
             name = {"tracker": "resource_tracker", "raylet": "raylet/raylet"}[kill.how]
             found = [one for one, line in self.processes().items() if name in line]
