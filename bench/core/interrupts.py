@@ -65,17 +65,24 @@ def require_no_interrupt() -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ignore interrupts while the context is open."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+def _kept_handlers() -> Iterator[tuple[signal.Signals, ...]]:
+    """The signals that this thread may handle: all in the main thread, else none. They are handled as before later."""
+    own = SIGNALS if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.getsignal(number) for number in own}
     try:
-        yield
+        yield own
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignore interrupts while the context is open."""
+    with _kept_handlers() as own:
+        for number in own:
+            signal.signal(number, signal.SIG_IGN)
+        yield
 
 
 @contextmanager
@@ -84,17 +91,11 @@ def unchanged_interrupts() -> Iterator[None]:
 
     Ray ends the process at SIGTERM, for one.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        yield
-    except SystemExit:
-        raise KeyboardInterrupt from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with _kept_handlers():
+        try:
+            yield
+        except SystemExit:
+            raise KeyboardInterrupt from None
 
 
 @contextmanager
